@@ -192,6 +192,7 @@ unsigned Dispatcher::serve_local(Lead::Turn& turn) {
             taken = on_call(nullptr, frame, turn);
         } catch (const std::bad_alloc&) {  // it costs this call, and not the process
             answers_.end_with_error(frame.header, rove::no_memory());
+            if (!lead_.lost(turn)) local_.parked().reset();
         }
         if (taken == Taken::parked) {
             local_.put_back(std::move(first));
@@ -267,7 +268,8 @@ Result<code::Function*> Dispatcher::function_of(PeerState* from, const wire::Fra
         if (alias != nullptr) return cache_->find(*alias);
         code::Function* const function = cache_->by_handle(frame.header.handle);
         const std::optional<Parked>& parked = parked_of(from);
-        if (function != nullptr || !parked || parked->function == FunctionId{}) return function;
+        if (function != nullptr || !parked || parked->handle != frame.header.handle || parked->function == FunctionId{})
+            return function;
         return cache_->find(parked->function);  // it was forgotten while the call waited, and has come again
     }
     if (naming == wire::kByEither) {
@@ -286,10 +288,7 @@ Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& f
     const std::uint8_t naming = wire::naming_of(frame.header);
     const bool unpacks = from != nullptr && !parked && naming == wire::kInline;
     const Result<code::Function*> found = function_of(from, frame);
-    if (!found) {
-        parked.reset();
-        return refuse(from, frame, found.error());
-    }
+    if (!found) return refuse(from, frame, found.error());
     code::Function* const function = *found;
     if (unpacks) {
         if (function == nullptr) return Taken::parked;  // the link is broken
@@ -301,16 +300,12 @@ Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& f
         const Error why(why_not->code(),
                         fmt::format("{} on {}: {}", function != nullptr ? function->name : "a function", name_(),
                                     why_not->message()));
-        parked.reset();
         return refuse(from, frame, why);
     }
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, functions_.takes_no_code());
     if (function == nullptr) return park_for_code(from, frame, nullptr);
     const auto held_until = own_threads_.quiet().held_until(*function, from);
-    if (held_until && Clock::now() >= *held_until) {
-        parked.reset();
-        return refuse(from, frame, QuietRuns::too_many(name_(), *function));
-    }
+    if (held_until && Clock::now() >= *held_until) return refuse(from, frame, QuietRuns::too_many(name_(), *function));
     if (runner_.must_wait_for_thread(*function, from)) {
         park(from, frame, function).wait_for_thread(held_until);
         return Taken::parked;
@@ -353,7 +348,7 @@ Dispatcher::Taken Dispatcher::run_entered(code::Function& function, code::Entere
     return run(begun, whole, turn);
 }
 
-// Ends a call that is not run, and forgets what came in parts for it.
+// Ends the call at the head of its mailbox, which is not run, and forgets what came in parts for it and what it has waited for.
 Dispatcher::Taken Dispatcher::refuse(PeerState* from, const wire::Frame& frame, const Error& why) {
     if (from != nullptr && (frame.header.flags & wire::kParts) != 0) {
         wire::Staged which;
@@ -361,6 +356,7 @@ Dispatcher::Taken Dispatcher::refuse(PeerState* from, const wire::Frame& frame, 
         payload_parts_.forget(*from, which.number);
     }
     answers_.end_with_error(frame.header, why);
+    parked_of(from).reset();  // what is parked is of this frame, or of none
     return Taken::done;
 }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -16,7 +18,10 @@ namespace rove {
 // Handles of one peer's functions that are kept. A node that uses more of them sends ids again.
 inline constexpr std::size_t kBindingsMax = 65536;
 
-// The handles that a peer has given for functions of which this node has sent it the ids.
+// The handles that a peer has given for functions of which this node has sent it the ids. Those that were learnt longest ago are forgotten.
+//
+// Invariants: of a handle that is used it is known which function it means, because both are learnt and forgotten together. The last
+// kBindingsMax / 2 handles that were learnt are known, and at most kBindingsMax are: calls by them may be on their way.
 class Bindings {
 public:
     struct Bound {
@@ -29,16 +34,18 @@ public:
     [[nodiscard]] std::optional<std::uint32_t> handle_of(const FunctionId& function) {
         Bound& place = recent_[place_of(function)];
         if (place.function == function) return place.handle;
-        const std::uint32_t* const known = by_function_.find(function);
-        if (known == nullptr) return std::nullopt;
-        place = {function, *known};
-        return *known;
+        for (const Table* table : {&young_, &old_})
+            if (const auto known = table->by_function.find(function); known != table->by_function.end()) {
+                place = {function, known->second};
+                return known->second;
+            }
+        return std::nullopt;
     }
-    // A handle means one function for as long as its peer lives; a function may have had several. Nothing: it is not known, or no more. Calls
-    // by it may be on their way for as long as it is among the last kBindingsMax / 2.
+    // A handle means one function for as long as its peer lives; a function may have had several. Nothing: the handle is unknown, or was forgotten.
     [[nodiscard]] std::optional<FunctionId> function_of(std::uint32_t handle) const {
-        const FunctionId* const known = by_handle_.find(handle);
-        return known != nullptr ? std::optional(*known) : std::nullopt;
+        for (const Table* table : {&young_, &old_})
+            if (const auto known = table->by_handle.find(handle); known != table->by_handle.end()) return known->second;
+        return std::nullopt;
     }
 
     // A call was sent by the function's id: the peer may answer with a handle.
@@ -48,40 +55,52 @@ public:
     void learn(const FunctionId& function, std::uint32_t handle) {
         if (expected_ == 0) return;
         --expected_;
+        if (young_.is_full()) {
+            old_ = std::exchange(young_, {});
+            recent_ = {};
+        }
         recent_[place_of(function)] = {};
-        by_function_.set(function, handle);
-        by_handle_.set(handle, function);
+        young_.by_function[function] = handle;
+        young_.by_handle[handle] = function;
     }
     // The peer does not know this handle of the function any more. What it meant is still known: calls by it may be on their way.
     void forget(const FunctionId& function, std::uint32_t handle) {
         if (handle_of(function) != handle) return;
         recent_[place_of(function)] = {};
-        by_function_.erase(function);
+        for (Table* table : {&young_, &old_}) table->by_function.erase(function);
     }
     void clear() {
         expected_ = 0;
-        by_function_.clear();
-        by_handle_.clear();
+        young_ = {};
+        old_ = {};
         recent_ = {};
     }
 
     [[nodiscard]] std::vector<Bound> all() const {
         std::vector<Bound> all;
-        by_function_.for_each(
-            [&all](const FunctionId& function, std::uint32_t handle) { all.push_back({function, handle}); });
+        for (const auto& [function, handle] : young_.by_function) all.push_back({function, handle});
+        for (const auto& [function, handle] : old_.by_function)
+            if (!young_.by_function.contains(function)) all.push_back({function, handle});
         return all;
     }
-    [[nodiscard]] std::size_t handles() const { return by_handle_.size(); }
+    [[nodiscard]] std::size_t handles() const { return young_.by_handle.size() + old_.by_handle.size(); }
 
 private:
+    struct Table {
+        std::unordered_map<FunctionId, std::uint32_t> by_function;
+        std::unordered_map<std::uint32_t, FunctionId> by_handle;
+        // A peer may give one handle for many functions.
+        [[nodiscard]] bool is_full() const {
+            return by_function.size() >= kBindingsMax / 2 || by_handle.size() >= kBindingsMax / 2;
+        }
+    };
     static constexpr std::size_t kRecent = 64;
     [[nodiscard]] static std::size_t place_of(const FunctionId& function) {
         return std::to_integer<std::size_t>(function.raw()[0]) % kRecent;
     }
 
     std::uint64_t expected_ = 0;
-    LatelyKnown<FunctionId, std::uint32_t, kBindingsMax> by_function_;
-    LatelyKnown<std::uint32_t, FunctionId, kBindingsMax> by_handle_;
+    Table young_, old_;
     std::array<Bound, kRecent> recent_{};
 };
 

@@ -1,6 +1,7 @@
 #include "peer/code_exchange.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "peer/names.hpp"
@@ -134,6 +135,7 @@ void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
     if (chunk.offset + frame.payload.size() > chunk.total_bytes || frame.payload.empty())
         return refuse(from, frame, "that lies outside its part");
     if (frame.header.node != from.my_id && frame.header.node != routes_.id()) return pass_on(from, frame, chunk);
+    is_arriving(from, chunk.package);
     Status added;
     if (frame.payload.size() == chunk.total_bytes) {
         added = part_arrived(from, chunk, frame.payload);
@@ -207,7 +209,11 @@ Status CodeExchange::part_arrived(PeerState& from, const wire::CodeChunk& chunk,
     ROVE_CHECK(assembled != nullptr ? store->add_slice(chunk.part - 1, std::move(*assembled))
                                     : store->add_slice(chunk.part - 1, bytes));
     cache_->slices_added(package);
-    has_come(package);
+    const bool runs_here = std::ranges::any_of(std::array{Forms::image, Forms::bitcode}, [&](Forms form) {
+        return includes(options_.forms, form) &&
+               store->slice_index(code::host_triple(), form) == std::size_t{chunk.part} - 1;
+    });
+    if (runs_here) has_come(package);
     return {};
 }
 
@@ -332,7 +338,16 @@ void CodeExchange::ask_again_later() {
     tell_parked([now = Clock::now()](Parked& parked) { parked.was_dropped(now); });
 }
 
-// A slice is whole. Those that wait for its package run with it, or ask again, if it has made way for others' before they were looked at.
+// For those that this peer was asked for.
+void CodeExchange::is_arriving(PeerState& from, const Digest& package) {
+    for (std::optional<Parked>* parked : {&from.calls.parked, &local_parked_})
+        if (*parked && (*parked)->waits_for_code_of(from.back))
+            if (const auto store = package_with((*parked)->function); store && store->digest() == package)
+                (*parked)->is_arriving(Clock::now());
+}
+
+// A form that runs here is whole. Those that wait for its package run with it, or ask again, if it has made way for others' before they were
+// looked at.
 void CodeExchange::has_come(const Digest& package) {
     tell_parked([&, now = Clock::now()](Parked& parked) REQUIRES(lock_of<EngineLock>) {
         if (!parked.waits_for_code()) return;

@@ -95,6 +95,7 @@ private:
     template <typename Tell>
     void tell_parked(const Tell& tell) REQUIRES(lock_of<EngineLock>);
     void ask_again_later() REQUIRES(lock_of<EngineLock>);
+    void is_arriving(PeerState& from, const Digest& package) REQUIRES(lock_of<EngineLock>);
     void has_come(const Digest& package) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] PeerState* still_a_peer(const PeerState* peer) const REQUIRES(lock_of<EngineLock>);
 

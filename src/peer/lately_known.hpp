@@ -25,24 +25,11 @@ public:
         if (young_.size() >= kMost / 2 && !young_.contains(key)) old_ = std::exchange(young_, {});
         young_.insert_or_assign(key, value);
     }
-    void erase(const Key& key) {
-        young_.erase(key);
-        old_.erase(key);
-    }
     void clear() {
         young_.clear();
         old_.clear();
     }
     [[nodiscard]] bool empty() const { return young_.empty() && old_.empty(); }
-    // A key that is in both halves counts twice.
-    [[nodiscard]] std::size_t size() const { return young_.size() + old_.size(); }
-    // does(key, value) for each, in no order.
-    template <typename Does>
-    void for_each(Does does) const {
-        for (const auto& [key, value] : young_) does(key, value);
-        for (const auto& [key, value] : old_)
-            if (!young_.contains(key)) does(key, value);
-    }
 
 private:
     using Half = std::unordered_map<Key, Value>;

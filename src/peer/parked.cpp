@@ -38,6 +38,10 @@ void Parked::was_dropped(TimePoint now) {
     if (auto* const waits = std::get_if<ForCode>(&waits_)) waits->ask_again = now + kAskAgainAfter;
 }
 
+void Parked::is_arriving(TimePoint now) {
+    if (auto* const waits = std::get_if<ForCode>(&waits_)) waits->since = now;
+}
+
 void Parked::has_come(TimePoint now) {
     if (auto* const waits = std::get_if<ForCode>(&waits_)) {
         waits->ask_again = now + kAskAgainAfter;

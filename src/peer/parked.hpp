@@ -3,8 +3,9 @@
 //
 // Threads: under the engine's lock.
 //
-// Invariants: it waits for one thing at a time, and waits anew for each: for its code, for the cache to have that ready, for a thread. For code
-// it waits kCodeWaitMax at most, for the cache kCompileWaitMax. What was there and is gone again (evicted, forgotten) is asked for again.
+// Invariants: a call waits for one thing at a time: its code, the cache that makes it ready, or a thread. Each wait has its own time limit:
+// kCodeWaitMax since the question or the last piece of code, kCompileWaitMax for the cache. What was there and is gone again (evicted,
+// forgotten) is asked for again.
 #pragma once
 
 #include <chrono>
@@ -31,14 +32,14 @@ public:
     FunctionId function;       // all zero: known by handle only
     std::uint32_t handle = 0;  // that the frame names it by, if it does so
 
-    // ---- what it waits for, from now on or still
-    // Its code. True: a peer is to be asked for it now.
+    // ---- begin to wait, or go on waiting, for …
+    // … its code. True: the caller must ask a peer for it now.
     [[nodiscard]] bool wait_for_code(TimePoint now);
-    // The cache, which has the code.
+    // … the cache, which has the code.
     void wait_for_cache(TimePoint now);
-    // A thread: too many functions run long, and the end of one will tell. held_until: too many wait quietly, and it is refused then.
+    // … a thread: too many functions run long, and the end of one will tell. held_until: too many wait quietly, and it is refused then.
     void wait_for_thread(std::optional<TimePoint> held_until) { waits_ = ForThread{held_until}; }
-    // Nothing: it cannot run.
+    // … nothing: it cannot run.
     void refuse(Error why) { waits_ = std::move(why); }
 
     // ---- while it waits for code
@@ -48,7 +49,9 @@ public:
     [[nodiscard]] NodeId origin() const;  // kNoNode: it waits for no code
     // What came found no room.
     void was_dropped(TimePoint now);
-    // All of it has come. If it does not run then, it has made way again.
+    // A piece has arrived: the code is on its way for as long as there are more.
+    void is_arriving(TimePoint now);
+    // A form that runs here has arrived. If the call still cannot run, the code was evicted.
     void has_come(TimePoint now);
     // Whether a question or an answer about code is about this one.
     [[nodiscard]] bool is_about(const FunctionId& named, std::uint32_t by_handle) const;

@@ -70,6 +70,24 @@ TEST(Bindings, OneHandleForAllFunctionsIsNoMoreThanTheBound) {
     EXPECT_LE(bindings.all().size(), kBindingsMax);
 }
 
+// A node that forgets gives a function one handle after the other, and others ever more.
+TEST(Bindings, WhatAHandleThatIsUsedMeansIsKnown) {
+    Bindings bindings;
+    for (std::uint32_t i = 0; i < 4 * kBindingsMax; ++i) {
+        bindings.expect();
+        bindings.learn(function(i % 3 == 0 ? 1 : i + 10), i);
+        ASSERT_LE(bindings.handles(), kBindingsMax);
+        if (const auto handle = bindings.handle_of(function(1))) {
+            ASSERT_EQ(bindings.function_of(*handle), function(1)) << i;
+            ASSERT_EQ(bindings.recent(function(1)).handle, *handle);
+        }
+        if (const auto handle = bindings.handle_of(function(11))) {
+            ASSERT_EQ(bindings.function_of(*handle), function(11)) << i;
+        }
+    }
+    EXPECT_EQ(bindings.handle_of(function(11)), std::nullopt) << "it was learnt long ago";
+}
+
 TEST(Bindings, TheFastLookUpForgetsAsWell) {
     Bindings bindings;
     bindings.expect();

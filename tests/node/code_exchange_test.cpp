@@ -30,6 +30,18 @@ protected:
         std::memcpy(&extra, received.extra.data(), sizeof extra);
         return extra;
     }
+    // In pieces, as they fit into frames.
+    void arrives(PeerState& peer, std::uint32_t part, Bytes bytes) {
+        for (std::size_t offset = 0; offset < bytes.size(); offset += 1'000) {
+            const Bytes piece = bytes.subspan(offset, std::min<std::size_t>(1'000, bytes.size() - offset));
+            exchange_.on_code(peer, frame(Kind::code, 0,
+                                          wire::CodeChunk{.package = package_->digest(),
+                                                          .part = part,
+                                                          .offset = static_cast<std::uint32_t>(offset),
+                                                          .total_bytes = static_cast<std::uint32_t>(bytes.size())},
+                                          piece));
+        }
+    }
     // Nothing is said against the peer.
     static void expect_trusted(const PeerState& peer) {
         EXPECT_EQ(peer.link->broken(), nullptr) << peer.link->broken()->message();
@@ -163,20 +175,9 @@ TEST_F(CodeExchangeTest, ALackAfterAFormThatRunsEndsNoCall) {
     EXPECT_NE(peer.calls.parked->why_not(), nullptr);
 }
 
-// In pieces, as they fit into frames.
 TEST_F(CodeExchangeTest, APackageThatArrivesIsKnown) {
     PeerState& peer = neighbours_.add(2);
-    const auto arrives = [&](std::uint32_t part, Bytes bytes) {
-        for (std::size_t offset = 0; offset < bytes.size(); offset += 1'000) {
-            const Bytes piece = bytes.subspan(offset, std::min<std::size_t>(1'000, bytes.size() - offset));
-            exchange_.on_code(peer, frame(Kind::code, 0,
-                                          wire::CodeChunk{.package = package_->digest(),
-                                                          .part = part,
-                                                          .offset = static_cast<std::uint32_t>(offset),
-                                                          .total_bytes = static_cast<std::uint32_t>(bytes.size())},
-                                          piece));
-        }
-    };
+    const auto arrives = [&](std::uint32_t part, Bytes bytes) { this->arrives(peer, part, bytes); };
     arrives(0, package_->manifest_bytes());
     arrives(1, *package_->stored_slice(0));
     expect_trusted(peer);
@@ -185,6 +186,27 @@ TEST_F(CodeExchangeTest, APackageThatArrivesIsKnown) {
     EXPECT_NE(known->stored_slice(0), nullptr);
     EXPECT_TRUE(peer.code.sent.contains(package_->digest())) << "it has what it has sent";
     EXPECT_EQ(exchange_.package_with(package_->function_ids()[0]), known) << "for others that ask";
+}
+
+// It has made way, or will be looked at before. What does not run here says nothing of what is still on its way.
+TEST_F(CodeExchangeTest, OnlyCodeThatRunsHereIsAskedForAgainOnceItHasCome) {
+    options_.forms = Forms::bitcode;
+    PeerState& peer = neighbours_.add(2);
+    Parked& parked = peer.calls.parked.emplace();
+    parked.function = package_->function_ids()[0];
+    ASSERT_TRUE(parked.wait_for_code(Clock::now()));
+    const auto later = [] { return Clock::now() + 2 * kAskAgainAfter; };
+    arrives(peer, 0, package_->manifest_bytes());
+    arrives(peer, 1, *package_->stored_slice(0));
+    EXPECT_FALSE(parked.wait_for_code(later())) << "its bitcode is on its way";
+    const TimePoint begun = Clock::now();
+    EXPECT_TRUE(parked.expired(begun + kCodeWaitMax + std::chrono::seconds(1)));
+    parked.was_asked(peer.back, 2);
+    arrives(peer, 1, *package_->stored_slice(0));
+    EXPECT_FALSE(parked.expired(begun + kCodeWaitMax)) << "for as long as any of it comes";
+    arrives(peer, 2, *package_->stored_slice(1));
+    EXPECT_TRUE(parked.wait_for_code(later()));
+    expect_trusted(peer);
 }
 
 TEST_F(CodeExchangeTest, AWrongPieceCutsItsSenderOffAndNotWhoPassedItOn) {

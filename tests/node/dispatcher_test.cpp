@@ -125,6 +125,36 @@ TEST_F(DispatcherTest, ACallWhoseCodeIsNotHereIsRefusedByANodeThatTakesNone) {
     EXPECT_TRUE(is_linked(far)) << "an honest mistake";
 }
 
+// Or the next call from there would be taken for it.
+TEST_F(DispatcherTest, WhatACallHasWaitedForGoesWhereItIsRefused) {
+    Far far = meet(1);
+    {
+        const Hold hold(engine_.lock());
+        far.peer->calls.parked.emplace().function = id(1);
+    }
+    send(far, {.kind = Kind::call, .flags = wire::kById, .node = far.id, .call = 1}, id(9).raw(), "x");
+    ASSERT_EQ(of_kind(turn(far), Kind::reply).size(), 1U);
+    const Hold hold(engine_.lock());
+    EXPECT_FALSE(far.peer->calls.parked);
+}
+
+TEST_F(DispatcherTest, AHandleThatIsNotKnownIsNoOtherCallsFunction) {
+    Far far = meet(1);
+    call(far, id(1), "a");
+    (void)turn(far);
+    {
+        const Hold hold(engine_.lock());
+        Parked& parked = far.peer->calls.parked.emplace();
+        parked.function = id(1);
+        parked.handle = 5;
+    }
+    send(far, {.kind = Kind::call, .handle = 0x00FF'FFFF, .node = far.id, .call = 2}, {}, "b");
+    const auto replies = of_kind(turn(far), Kind::reply);
+    EXPECT_EQ(ran, std::vector<std::string>{"a"}) << "it ran for another call";
+    ASSERT_EQ(replies.size(), 1U);
+    EXPECT_EQ(replies[0].header.flags & wire::kError, wire::kError);
+}
+
 TEST_F(DispatcherTest, WhoBreaksTheRulesIsCutOffAndNothingOfItRuns) {
     const std::vector<wire::FrameHeader> wrong{
         {.kind = Kind::call, .flags = 128},               // no mark of a call

@@ -43,6 +43,13 @@ TEST_F(ParkedTest, CodeThatFoundNoRoomIsAskedForAgainLater) {
     EXPECT_FALSE(parked_.wait_for_code(now_ + 2 * kAskAgainAfter)) << "it is on its way again";
 }
 
+TEST_F(ParkedTest, CodeThatIsArrivingIsWaitedFor) {
+    ASSERT_TRUE(parked_.wait_for_code(now_));
+    parked_.is_arriving(now_ + kCodeWaitMax);
+    EXPECT_EQ(expired(now_ + 2 * kCodeWaitMax), "");
+    EXPECT_NE(expired(now_ + 2 * kCodeWaitMax + kSecond), "") << "no more of it has come";
+}
+
 // It came, and went before the call was looked at, because others' came.
 TEST_F(ParkedTest, CodeThatMadeWayIsAskedForAgain) {
     ASSERT_TRUE(parked_.wait_for_code(now_));
