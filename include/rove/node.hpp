@@ -106,8 +106,8 @@ struct NodeOptions {
     std::filesystem::path packages = {};
     // Bound on the code held, including packages' bytes. Beyond it the least recently used code is evicted.
     std::size_t code_bytes_max = 256UL * 1024 * 1024;
-    // Bound on the packages known, loaded or not. Beyond it packages without code and statics are forgotten, and requested again when
-    // they are called.
+    // Bound on the packages known, loaded or not. Beyond it packages without code, statics and constructors are forgotten, and requested
+    // again when they are called.
     std::size_t packages_max = 4096;
     // Bound on the memory that all peers together may allocate here (Peer::allocate).
     std::size_t buffer_bytes_max = 4UL * 1024 * 1024 * 1024;

@@ -37,8 +37,8 @@ public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <typename Parent>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Parent> parent) {
-        if (!handle_ || handle_.done())
-            detail::throw_error(ErrorCode::invalid, "this Task was moved from, or has been awaited already");
+        if (!handle_ || handle_.promise().continuation)
+            detail::throw_error(ErrorCode::invalid, "this Task was moved from, or is awaited already");
         handle_.promise().continuation = parent;
         if constexpr (requires { parent.promise().driver; }) handle_.promise().driver = parent.promise().driver;
         return handle_;

@@ -396,6 +396,14 @@ Task<int> eight() {
     co_return 8;
 }
 
+Task<int> awaits(Task<int>& task) {
+    co_return co_await task;
+}
+Task<int> awaits_twice(Task<int>& task) {
+    auto [first, second] = co_await when_all(awaits(task), awaits(task));
+    co_return first + second;
+}
+
 TEST(MovedFrom, NodesPeersAndTasksSaySo) {
     const auto says_so = [](const auto& use) {
         try {
@@ -433,6 +441,9 @@ TEST(MovedFrom, NodesPeersAndTasksSaySo) {
     says_so([&] { (void)sync_wait(task); });
     EXPECT_EQ(sync_wait(moved), 8);
     says_so([&] { (void)sync_wait(moved); });  // it has ended
+    Task<int> twice = eight();
+    Task<int> both = awaits_twice(twice);
+    says_so([&] { (void)sync_wait(both); });
 }
 
 std::size_t resident_bytes(int pid) {

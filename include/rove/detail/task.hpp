@@ -27,7 +27,7 @@ struct Driver {
 };
 
 struct PromiseBase {
-    std::coroutine_handle<> continuation = std::noop_coroutine();
+    std::coroutine_handle<> continuation;  // of whoever awaits it; null: nobody yet
     std::exception_ptr error;
     Driver* driver = nullptr;
 
@@ -35,7 +35,8 @@ struct PromiseBase {
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         template <typename Promise>
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) noexcept {
-            return ended.promise().continuation;
+            const std::coroutine_handle<> next = ended.promise().continuation;
+            return next ? next : std::noop_coroutine();
         }
         void await_resume() const noexcept {}
     };
