@@ -13,7 +13,7 @@ std::vector<Listed> listed(const llvm::Module& module, llvm::StringRef list) {
         if (each == nullptr || each->getNumOperands() != 3)
             continue;  // LLVM's reader and verifier let nothing else through
         const auto* const priority = llvm::dyn_cast<llvm::ConstantInt>(each->getOperand(0));
-        llvm::Constant* const function = each->getOperand(1)->stripPointerCasts();
+        auto* const function = llvm::cast<llvm::Constant>(each->getOperand(1)->stripPointerCastsAndAliases());
         if (priority == nullptr || function->isNullValue()) continue;
         all.push_back({.place = place.getOperandNo(),
                        .priority = priority->getZExtValue(),

@@ -7,7 +7,7 @@
 
 namespace rove::bitcode {
 
-// For which machine, in which layout, and with which flags: what another module says of itself, and code of it needs wherever it is.
+// Copies target triple, data layout and module flags, on which code that is moved between modules depends.
 inline void describe_as(llvm::Module& module, const llvm::Module& other) {
     module.setTargetTriple(other.getTargetTriple());
     module.setDataLayout(other.getDataLayout());

@@ -21,6 +21,7 @@ Status Constructors::run(PackageCode& package, Duty duty, const std::function<vo
     ++running_;
     mine->runs = true;
     package.constructing = true;
+    package.constructing_since = Clock::now();
     Status done = [&]() REQUIRES(lock_of<CodeCache>) {
         const UnlockedOf free(lock_.mutex());
         return run_in(*mine, package, constructors);

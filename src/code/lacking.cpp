@@ -77,8 +77,8 @@ Error Lacking::why_lacking(const PackageCode& package, const std::vector<std::st
     if (names.front().starts_with("rove_"))
         return Error(
             ErrorCode::failed,
-            fmt::format("no symbol {} for {} on {}; what rove.h has for programs, functions that travel cannot "
-                        "call, and what it has for functions is in a newer Rove than that node's",
+            fmt::format("no symbol {} for {} on {}; functions that travel cannot call the part of rove.h that is for "
+                        "programs; if the name is in the part for functions, that node's Rove is too old",
                         quoted(names), of, node_));
     return Error(ErrorCode::failed,
                  fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, node_, remedy(package)));

@@ -1,5 +1,6 @@
 #include "code/new_code.hpp"
 
+#include <new>
 #include <utility>
 
 namespace rove::code {
@@ -39,8 +40,11 @@ void NewCodes::take_module(PackageCode& package, NewCode&& code) noexcept {
     go_on_with(package);
 }
 
-void NewCodes::leave(PackageCode& package, NewCode&& code) noexcept {
-    if (!package.pinned) return;
+// Where there is no memory to say why there is no room, it is not kept.
+void NewCodes::leave(PackageCode& package, NewCode&& code) noexcept try {
+    const std::size_t bytes =
+        (code.image ? code.image->code_bytes() : 0) + (code.module ? code.module->code_bytes() : 0);
+    if (!package.pinned && !budgets_.check_pinned(package, bytes)) return;
     package.left_image = std::move(code.image);
     package.left_module = std::move(code.module);
     if (package.left_image && !package.data && package.left_image->data()) {
@@ -49,6 +53,7 @@ void NewCodes::leave(PackageCode& package, NewCode&& code) noexcept {
     }
     package.reserved = {};
     budgets_.count(package);
+} catch (const std::bad_alloc&) {
 }
 
 void NewCodes::go_on_with(PackageCode& package) noexcept {

@@ -15,8 +15,10 @@
 #include <semaphore>
 #include <system_error>
 #include <thread>
+#include <typeinfo>
 #include <utility>
 
+#include "base/demangle.hpp"
 #include "base/float_environment.hpp"
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
@@ -158,7 +160,11 @@ void OwnThread::Shared::run_work() {
                         words_of(error));
         });
     } catch (...) {
-        say_how([&] { return fail(ErrorCode::failed, "a {} of package {} let an exception out", what, package); });
+        const std::type_info* const type = abi::__cxa_current_exception_type();
+        say_how([&] {
+            return fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", what, package,
+                        type != nullptr ? demangled(type->name()) : "of no type");
+        });
     }
 }
 

@@ -16,7 +16,7 @@ namespace rove::code {
 // A thread that runs one piece of work after the other, and stays in between: others may hold addresses of its thread-local objects. Used by
 // one thread at a time.
 //
-// Each piece of work finds the thread as the first one did, in all that ThreadState has. Values under
+// Each piece of work finds the thread as the first one did, in all that ThreadState has, in cancellation and in arithmetic. Values under
 // pthread_key_create()'s keys stay where the work has succeeded, and are never destroyed, as main()'s are not; where it has failed they are gone
 // when run() returns, because what destroys them may be code that goes then.
 class OwnThread {

@@ -25,6 +25,8 @@ inline constexpr auto kAwaitedMax = std::chrono::seconds(10);
 // Code that calls wait for stays although it is over the budget, up to so much of all of it: a small budget serves many callers. Beyond
 // it the code that was used for longest ago goes, and is asked for again.
 inline constexpr std::size_t kAwaitedBytesMax = 2 * wire::kSliceBytesMax;
+// Constructors that have run for longer are not waited for any more: calls that come are told so at once.
+inline constexpr auto kConstructingAwaitedMax = std::chrono::seconds(60);
 // How long a refusal is kept for the call that waits for it; one that comes later tries again.
 inline constexpr auto kRefusalMax = std::chrono::seconds(1);
 
@@ -150,11 +152,11 @@ public:
         return function.compiled != nullptr && !manifest.entry_needs_any(function.entry, image_lacks) &&
                !manifest.entry_needs_any(function.entry, module_lacks);
     }
-    // For as long as the node: code that others hold addresses of, statics that a function was called for, or that it was constructed.
+    // Whether the package stays known until the node ends: its code is pinned, it has statics, or its constructors have run.
     [[nodiscard]] bool stays() const REQUIRES(lock_of<CodeCache>) {
         return !resident && (budget() == Budget::pinned || data || ran_constructors());
     }
-    // What they did to the process is done once.
+    // Constructors may have changed the process, so they must not run again.
     [[nodiscard]] bool ran_constructors() const REQUIRES(lock_of<CodeCache>) { return constructed && has_constructors; }
     // What is kept over evictions.
     [[nodiscard]] std::size_t static_bytes() const REQUIRES(lock_of<CodeCache>) {
@@ -204,6 +206,7 @@ public:
     // Why it was not loaded or compiled there: others may make room.
     std::optional<Refusal> refusal GUARDED_BY(lock_of<CodeCache>);
     bool constructing GUARDED_BY(lock_of<CodeCache>) = false;  // its constructors run, with the cache's lock free
+    TimePoint constructing_since GUARDED_BY(lock_of<CodeCache>);
     // They have run to their end, or there are none; if one threw, `error` is for good.
     bool constructed GUARDED_BY(lock_of<CodeCache>) = false;
     bool has_constructors GUARDED_BY(lock_of<CodeCache>) = false;
@@ -216,8 +219,8 @@ public:
     NameMap<void*> exported GUARDED_BY(lock_of<CodeCache>);  // an interface's names, once an image told
     std::unique_ptr<LoadedImage> image GUARDED_BY(lock_of<CodeCache>);
     std::unique_ptr<bitcode::CompiledModule> module GUARDED_BY(lock_of<CodeCache>);
-    // Pinned code whose constructors have failed: threads that they started may still run in it, and others have addresses of it. Nobody calls it,
-    // because `error` is for good.
+    // Code whose constructors have failed: threads that they started may still run in it, and others have addresses of it and of its statics.
+    // Nobody calls it, because `error` is for good.
     std::unique_ptr<LoadedImage> left_image GUARDED_BY(lock_of<CodeCache>);
     std::unique_ptr<bitcode::CompiledModule> left_module GUARDED_BY(lock_of<CodeCache>);
     Lacks image_lacks GUARDED_BY(lock_of<CodeCache>);

@@ -10,6 +10,9 @@
 namespace rove::code {
 namespace {
 
+// More than a thread can have pending by default is many (RLIMIT_SIGPENDING), and a handful is usual.
+constexpr int kPendingMax = 4096;
+
 id_t self() {
     return static_cast<id_t>(gettid());
 }
@@ -31,13 +34,12 @@ ThreadState::ThreadState()
 
 bool ThreadState::restore() const {
     const ThreadState now;
-    take_pending(now);
-    (void)pthread_sigmask(SIG_SETMASK, &blocked_, nullptr);
+    bool restored = take_pending(now);
+    if (restored) (void)pthread_sigmask(SIG_SETMASK, &blocked_, nullptr);
     (void)sigaltstack(&signal_stack_, nullptr);  // the present one may be in code that is about to be released
     (void)uselocale(locale_);
     if (now.name_ != name_) (void)pthread_setname_np(pthread_self(), name_.data());
-    bool restored = true;
-    if (now.slack_ != slack_) restored = prctl(PR_SET_TIMERSLACK, slack_, 0, 0, 0) == 0;
+    if (now.slack_ != slack_) restored = prctl(PR_SET_TIMERSLACK, slack_, 0, 0, 0) == 0 && restored;
     if (now.policy_ != policy_ || now.priority_.sched_priority != priority_.sched_priority)
         restored = pthread_setschedparam(pthread_self(), policy_, &priority_) == 0 && restored;
     if (now.nice_ != nice_) restored = setpriority(PRIO_PROCESS, self(), nice_) == 0 && restored;
@@ -46,15 +48,16 @@ bool ThreadState::restore() const {
     return restored;
 }
 
-// One that waits until it is no longer blocked would end the node, or be for the next code's handler.
-void ThreadState::take_pending(const ThreadState& now) const {
+// One that waits until it is no longer blocked would end the node, or be for the next code's handler. False: more of them come all the time.
+bool ThreadState::take_pending(const ThreadState& now) const {
     sigset_t blocked_since;
     sigemptyset(&blocked_since);
     for (int each = 1; each < NSIG; ++each)
         if (sigismember(&now.blocked_, each) == 1 && sigismember(&blocked_, each) == 0) sigaddset(&blocked_since, each);
     const timespec at_once{};
-    while (sigtimedwait(&blocked_since, nullptr, &at_once) > 0 || errno == EINTR) {
-    }
+    for (int left = kPendingMax; left > 0; --left)
+        if (sigtimedwait(&blocked_since, nullptr, &at_once) < 0 && errno != EINTR) return true;
+    return false;
 }
 
 }  // namespace rove::code

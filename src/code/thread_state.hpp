@@ -18,11 +18,12 @@ public:
     // As the thread is now.
     ThreadState();
     // Sets the thread back to that. Only what has changed is set, because a node without rights may not be allowed to set it. Signals that were
-    // blocked since, and wait for the thread, are taken. False: the kernel refused something (scheduling, priority, processors, timer slack).
+    // blocked since, and wait for the thread, are taken. False: the kernel refused something
+    // (scheduling, priority, processors, timer slack), or signals keep coming, and the thread still blocks them.
     [[nodiscard]] bool restore() const;
 
 private:
-    void take_pending(const ThreadState& now) const;
+    [[nodiscard]] bool take_pending(const ThreadState& now) const;
 
     sigset_t blocked_;
     stack_t signal_stack_{};

@@ -30,6 +30,12 @@ Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package) {
         package.compile = PackageCode::Compile::none;
     }
     if (package.error) return tl::unexpected<Error>(*package.error);
+    if (package.constructing && Clock::now() - package.constructing_since > kConstructingAwaitedMax)
+        return fail(
+            ErrorCode::timed_out,
+            "package {} has constructors that have run on {} for more than {} s and have not ended; call it when they "
+            "have, or restart that node",
+            package.store->manifest().name, options_.node, kConstructingAwaitedMax.count());
     if (package.loading) return Awaited::loading;
     if (const std::optional<Error> refusal = package.take_refusal()) return tl::unexpected<Error>(*refusal);
     if (package.loaded()) {

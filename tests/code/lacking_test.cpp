@@ -105,7 +105,8 @@ TEST_F(LackingTest, WhatProgramsCallIsNotForFunctions) {
     Lacking::lack(lacks, package.store->manifest(), 0);
     const Status failed = lacking_.check(package, lacks);
     ASSERT_FALSE(failed);
-    EXPECT_NE(failed.error().message().find("'rove_error_name' for sum:go on node 7; what rove.h has for programs"),
+    EXPECT_NE(failed.error().message().find(
+                  "'rove_error_name' for sum:go on node 7; functions that travel cannot call the part of rove.h"),
               std::string::npos)
         << failed.error().message();
 }

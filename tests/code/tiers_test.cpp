@@ -47,6 +47,25 @@ TEST_F(TiersTest, ALargeImageIsForTheWorkerAndQueuedOnce) {
     EXPECT_EQ(make_ready(package), "ready");
 }
 
+// Or each call of it would keep its client's other calls waiting for as long.
+TEST_F(TiersTest, ConstructorsThatDoNotEndAreNotWaitedForAgain) {
+    PackageCode& package = know(large("sum"));
+    EXPECT_EQ(make_ready(package), "loading");
+    {
+        const LockOf lock(mutex_);
+        package.constructing = true;
+        package.constructing_since = Clock::now();
+    }
+    EXPECT_EQ(make_ready(package), "loading");
+    {
+        const LockOf lock(mutex_);
+        package.constructing_since -= kConstructingAwaitedMax + std::chrono::seconds(1);
+    }
+    EXPECT_NE(make_ready(package).find("have run on node 7 for more than 60 s"), std::string::npos);
+    const LockOf lock(mutex_);
+    package.constructing = false;
+}
+
 TEST_F(TiersTest, NoImageIsLoadedWhileBitcodeIsCompiled) {
     const auto whole = store(with_bitcode(with_static("sum")));
     PackageCode& package = know_manifest(*whole);

@@ -83,8 +83,10 @@ struct Own {
         if (!every) {
             ROVE_TRY(every, extract_all());
         }
-        return *std::ranges::find_if(*every,
-                                     [&](const Extracted& each) { return std::ranges::binary_search(each.keys, key); });
+        const auto found = std::ranges::find_if(
+            *every, [&](const Extracted& each) { return std::ranges::binary_search(each.keys, key); });
+        if (found == every->end()) return fail(ErrorCode::internal, "{} is not among the program's functions", key);
+        return *found;
     }
 
     Result<std::vector<Extracted>> extract_all() REQUIRES(mutex) {
