@@ -3,6 +3,9 @@
 
 #include <exception>
 #include <string>
+#include <typeinfo>
+
+#include "base/demangle.hpp"
 
 namespace rove {
 
@@ -10,6 +13,13 @@ namespace rove {
 [[nodiscard]] inline std::string words_of(const std::exception& error) {
     const char* const words = error.what();
     return words != nullptr ? words : "an exception without words";
+}
+
+// The type of the exception that is being handled; empty: it is another language's (Rust, Objective-C), which has none. C++'s library has a
+// function for that as well (__cxa_current_exception_type), which takes any exception for its own.
+[[nodiscard]] inline std::string type_of_caught() {
+    const std::exception_ptr caught = std::current_exception();  // null: another language's
+    return caught ? demangled(caught.__cxa_exception_type()->name()) : std::string();
 }
 
 }  // namespace rove

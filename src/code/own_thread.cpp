@@ -15,10 +15,8 @@
 #include <semaphore>
 #include <system_error>
 #include <thread>
-#include <typeinfo>
 #include <utility>
 
-#include "base/demangle.hpp"
 #include "base/float_environment.hpp"
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
@@ -160,10 +158,10 @@ void OwnThread::Shared::run_work() {
                         words_of(error));
         });
     } catch (...) {
-        const std::type_info* const type = abi::__cxa_current_exception_type();
         say_how([&] {
+            const std::string type = type_of_caught();
             return fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", what, package,
-                        type != nullptr ? demangled(type->name()) : "of no type");
+                        type.empty() ? "one that is not of C++" : type);
         });
     }
 }

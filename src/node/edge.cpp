@@ -160,9 +160,9 @@ int rove_fail_caught(rove_here* here) noexcept try {
         return end(here, Error::reported(ErrorCode::failed, rove::words_of(error), here->node().id(),
                                          rove::demangled(typeid(error).name())));
     } catch (...) {
-        const std::type_info* type = abi::__cxa_current_exception_type();
+        const std::string type = rove::type_of_caught();
         return end(here, Error::reported(ErrorCode::failed, "an exception that is no std::exception", here->node().id(),
-                                         type != nullptr ? rove::demangled(type->name()) : "unknown"));
+                                         type.empty() ? "unknown" : type));
     }
 } catch (const std::bad_alloc&) {  // for the words
     here->answer_lost = true;
@@ -175,9 +175,8 @@ void rove_report_caught(const char* where) noexcept try {
     } catch (const std::exception& error) {
         rove::log().error("{} let {} out: {}", where, rove::demangled(typeid(error).name()), rove::words_of(error));
     } catch (...) {
-        const std::type_info* type = abi::__cxa_current_exception_type();
-        rove::log().error("{} let {} out", where,
-                          type != nullptr ? rove::demangled(type->name()) : "an unknown exception");
+        const std::string type = rove::type_of_caught();
+        rove::log().error("{} let {} out", where, type.empty() ? "an unknown exception" : type);
     }
 } catch (const std::bad_alloc&) {  // for the words
 }

@@ -8,14 +8,17 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <array>
 #include <chrono>
 #include <clocale>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <future>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -257,6 +260,16 @@ TEST(OwnThreadTest, HowItsWorkEndsIsSaid) {
     const Status other = in_own_thread("p on node 7", "destructor", [] { throw 7; });
     ASSERT_FALSE(other);
     EXPECT_EQ(other.error().message(), "a destructor of package p on node 7 let an exception out: int");
+    // Before another language's exception nothing is C++'s.
+    alignas(_Unwind_Exception) std::array<std::byte, 512> memory{};
+    memory.fill(std::byte{0x41});
+    auto* const foreign = new (memory.data() + 256) _Unwind_Exception{};
+    std::memcpy(&foreign->exception_class, "MOZ\0RUST", sizeof foreign->exception_class);
+    const Status others =
+        in_own_thread("p on node 7", "constructor", [foreign] { (void)_Unwind_RaiseException(foreign); });
+    ASSERT_FALSE(others);
+    EXPECT_EQ(others.error().message(),
+              "a constructor of package p on node 7 let an exception out: one that is not of C++");
     const Status ended = in_own_thread("p on node 7", "constructor", [] { pthread_exit(nullptr); });
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().message(), "a constructor of package p on node 7 ended its thread");
