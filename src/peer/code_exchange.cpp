@@ -338,12 +338,13 @@ void CodeExchange::ask_again_later() {
     tell_parked([now = Clock::now()](Parked& parked) { parked.was_dropped(now); });
 }
 
-// For those that this peer was asked for.
+// For a client's own call, behind which nobody else's wait: in a member's mailbox, and in this node's own, they would wait as long as somebody
+// likes to send pieces.
 void CodeExchange::is_arriving(PeerState& from, const Digest& package) {
-    for (std::optional<Parked>* parked : {&from.calls.parked, &local_parked_})
-        if (*parked && (*parked)->waits_for_code_of(from.back))
-            if (const auto store = package_with((*parked)->function); store && store->digest() == package)
-                (*parked)->is_arriving(Clock::now());
+    std::optional<Parked>& parked = from.calls.parked;
+    if (!is_client(from.id) || !parked || !parked->waits_for_code_of(from.back)) return;
+    if (const auto store = package_with(parked->function); store && store->digest() == package)
+        parked->is_arriving(Clock::now());
 }
 
 // A form that runs here is whole. Those that wait for its package run with it, or ask again, if it has made way for others' before they were

@@ -39,7 +39,7 @@ void Parked::was_dropped(TimePoint now) {
 }
 
 void Parked::is_arriving(TimePoint now) {
-    if (auto* const waits = std::get_if<ForCode>(&waits_)) waits->since = now;
+    if (auto* const waits = std::get_if<ForCode>(&waits_); waits != nullptr && !waits->has_come) waits->since = now;
 }
 
 void Parked::has_come(TimePoint now) {

@@ -49,7 +49,7 @@ public:
     [[nodiscard]] NodeId origin() const;  // kNoNode: it waits for no code
     // What came found no room.
     void was_dropped(TimePoint now);
-    // A piece has arrived: the code is on its way for as long as there are more.
+    // A piece has arrived: the code is on its way for as long as there are more. Not once it has come and was evicted.
     void is_arriving(TimePoint now);
     // A form that runs here has arrived. If the call still cannot run, the code was evicted.
     void has_come(TimePoint now);

@@ -1,4 +1,6 @@
 // Code on its way between nodes, without a node.
+#include <thread>
+
 #include "exchanging.hpp"
 #include "some_package.hpp"
 
@@ -191,7 +193,7 @@ TEST_F(CodeExchangeTest, APackageThatArrivesIsKnown) {
 // It has made way, or will be looked at before. What does not run here says nothing of what is still on its way.
 TEST_F(CodeExchangeTest, OnlyCodeThatRunsHereIsAskedForAgainOnceItHasCome) {
     options_.forms = Forms::bitcode;
-    PeerState& peer = neighbours_.add(2);
+    PeerState& peer = neighbours_.add(client_id(0, 7));
     Parked& parked = peer.calls.parked.emplace();
     parked.function = package_->function_ids()[0];
     ASSERT_TRUE(parked.wait_for_code(Clock::now()));
@@ -201,9 +203,20 @@ TEST_F(CodeExchangeTest, OnlyCodeThatRunsHereIsAskedForAgainOnceItHasCome) {
     EXPECT_FALSE(parked.wait_for_code(later())) << "its bitcode is on its way";
     const TimePoint begun = Clock::now();
     EXPECT_TRUE(parked.expired(begun + kCodeWaitMax + std::chrono::seconds(1)));
-    parked.was_asked(peer.back, 2);
+    parked.was_asked(peer.back, peer.id);
     arrives(peer, 1, *package_->stored_slice(0));
     EXPECT_FALSE(parked.expired(begun + kCodeWaitMax)) << "for as long as any of it comes";
+    PeerState& member = neighbours_.add(2);
+    Parked& others_wait = member.calls.parked.emplace(parked);
+    others_wait.was_asked(member.back, 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const auto limit = [](const Parked& each, TimePoint from) {
+        while (!each.expired(from)) from += std::chrono::milliseconds(1);
+        return from;
+    };
+    const TimePoint before = limit(others_wait, begun);
+    arrives(member, 1, *package_->stored_slice(0));
+    EXPECT_EQ(limit(others_wait, begun), before) << "others' calls wait behind a member's";
     arrives(peer, 2, *package_->stored_slice(1));
     EXPECT_TRUE(parked.wait_for_code(later()));
     expect_trusted(peer);

@@ -48,6 +48,9 @@ TEST_F(ParkedTest, CodeThatIsArrivingIsWaitedFor) {
     parked_.is_arriving(now_ + kCodeWaitMax);
     EXPECT_EQ(expired(now_ + 2 * kCodeWaitMax), "");
     EXPECT_NE(expired(now_ + 2 * kCodeWaitMax + kSecond), "") << "no more of it has come";
+    parked_.has_come(now_ + kCodeWaitMax);
+    parked_.is_arriving(now_ + 2 * kCodeWaitMax);
+    EXPECT_NE(expired(now_ + 2 * kCodeWaitMax + kSecond), "") << "it came, went, and comes again";
 }
 
 // It came, and went before the call was looked at, because others' came.
