@@ -300,6 +300,8 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
     }
     const auto answer = [&](std::optional<Parked>& parked) REQUIRES(lock_of<EngineLock>) {
         if (!parked || !parked->waits_for_code_of(from.back) || !parked->is_about(need.function, need.handle)) return;
+        if (parked->code_has_come())
+            return;  // who sends one form says that the other is lacking, also after what came has made way
         const std::shared_ptr<PackageStore> package = package_with(parked->function);
         std::uint32_t part = 0;
         for (const Forms form : {Forms::image, Forms::bitcode})  // what came before this is enough

@@ -49,6 +49,11 @@ void Parked::has_come(TimePoint now) {
     }
 }
 
+bool Parked::code_has_come() const {
+    const auto* const waits = std::get_if<ForCode>(&waits_);
+    return waits != nullptr && waits->has_come;
+}
+
 bool Parked::is_about(const FunctionId& named, std::uint32_t by_handle) const {
     if (named == FunctionId{}) return handle == by_handle;
     return function == named || (function == FunctionId{} && handle == by_handle);

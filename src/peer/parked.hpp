@@ -53,6 +53,8 @@ public:
     void is_arriving(TimePoint now);
     // A form that runs here has arrived. If the call still cannot run, the code was evicted.
     void has_come(TimePoint now);
+    // It has come once, and is asked for again.
+    [[nodiscard]] bool code_has_come() const;
     // Whether a question or an answer about code is about this one.
     [[nodiscard]] bool is_about(const FunctionId& named, std::uint32_t by_handle) const;
 

@@ -173,8 +173,11 @@ TEST_F(CodeExchangeTest, ALackAfterAFormThatRunsEndsNoCall) {
     exchange_.on_lack(peer, frame(Kind::lack, 0, need));
     EXPECT_EQ(peer.calls.parked->why_not(), nullptr);
     options_.forms = Forms::bitcode;
+    Parked& came = neighbours_.add(3).calls.parked.emplace(*peer.calls.parked);
+    came.has_come(Clock::now());
     exchange_.on_lack(peer, frame(Kind::lack, 0, need));
     EXPECT_NE(peer.calls.parked->why_not(), nullptr);
+    EXPECT_EQ(came.why_not(), nullptr) << "it has made way, and is asked for again";
 }
 
 TEST_F(CodeExchangeTest, APackageThatArrivesIsKnown) {
