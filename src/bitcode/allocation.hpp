@@ -1,7 +1,8 @@
 // The functions of C and C++ that allocate memory, which a program may replace by its own.
 //
 // Shipped code uses the node's. libstdc++ is on both sides of them: what it allocates there, as the text of an exception, inline code frees
-// here, and the other way round; C's library gives memory away by strdup() and others. So a replacement stays where it was written, and what travels only declares the function.
+// here, and the other way round; C's library gives memory away by strdup() and others. So a replacement stays where it was written, and
+// what travels only declares the function.
 #pragma once
 
 #include <llvm/IR/Module.h>

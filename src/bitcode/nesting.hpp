@@ -34,10 +34,11 @@ inline constexpr std::uint32_t kParametersMax = 65'536;
 // has some thousands of them in a megabyte, because debug information stays at home.
 inline constexpr std::size_t kMetadataMax = 65'536;
 
-// Before LLVM reads it. invalid: types nest too deep, attributes are of a parameter beyond all, or it is no bitcode; with `of_peer` also: there is too much metadata.
+// Before LLVM reads it. invalid: types nest too deep, attributes are of a parameter beyond all, or it is no bitcode; with `of_peer` also:
+// there is too much metadata.
 [[nodiscard]] Status check_nesting(Bytes bitcode, const std::string& name, bool of_peer);
-// Before LLVM verifies it. invalid: constants nest too deep or have too many parts; loops nest too deep; or instructions of one function do, each of which takes what one before
-// it gives.
+// Before LLVM verifies it. invalid: constants nest too deep or have too many parts; loops nest too deep; or instructions of one function do,
+// each of which takes what one before it gives.
 [[nodiscard]] Status check_nesting(const llvm::Module& module, const std::string& name);
 
 }  // namespace rove::bitcode

@@ -74,7 +74,8 @@ Status Constructors::run_in(Thread& mine, PackageCode& package, const std::funct
     return tl::unexpected<Error>(no_memory());
 }
 
-// Its code is about to be released: what has been constructed is destroyed first, thread-local objects before statics.
+// Nothing calls its code from now on, and it may be released: what has been constructed is destroyed first, thread-local objects before
+// statics.
 void Constructors::destroy(Thread& mine, PackageCode& package, const std::string& there) {
     package.destructors.drop_functions();
     const pid_t thread = mine.thread->id();

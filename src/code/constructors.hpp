@@ -35,9 +35,9 @@ public:
     // Called by the duty's worker, which hands its duty over first. overloaded: nothing of the package has run.
     [[nodiscard]] Status run(PackageCode& package, Duty duty, const std::function<void()>& constructors)
         REQUIRES(lock_of<CodeCache>);
-    // Has each thread destroy its thread-local objects, by destroy(its kernel's number): before statics are destroyed, which may refer to them
-    // and whose memory goes with this, as in a program. If a constructor has ended the thread, the calling thread does so. Not those in which constructors
-    // still run. Precondition: the cache has stopped.
+    // Has each thread destroy its thread-local objects, by destroy(its kernel's number). To be called before statics are destroyed, which may
+    // refer to these objects, as in a program; their memory goes with this. What a thread has that a constructor ended is destroyed by the
+    // calling thread; what one has in which constructors still run is left. Precondition: the cache has stopped.
     void destroy_objects(const std::function<void(pid_t)>& destroy) EXCLUDES(lock_of<CodeCache>);
 
 private:

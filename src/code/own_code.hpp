@@ -20,11 +20,12 @@ namespace rove::code {
 // Reads the program's packages in the background, once, for a first call to come; where it has none, opens LLVM and reads its
 // bitcode.
 void expect_to_send();
-// Waits until LLVM is open, where that has begun, for 5 s at most: a process that ends in the middle of it would take LLVM down under the thread that opens it.
+// Waits until LLVM is open, where that has begun, for 5 s at most: a process that ends meanwhile would take LLVM down under the thread that
+// opens it.
 void wait_until_open();
 
-// What a package of the cache was made by, in one line: the builds of librove-jit.so, of LLVM and of who packs (any address of its own). Another build
-// may make another package of the same bitcode.
+// What a package of the cache was made by, in one line: the builds of librove-jit.so, of LLVM and of who packs (any address of its own).
+// Another build may make another package of the same bitcode.
 [[nodiscard]] std::string made_by(const bitcode::Compiler& compiler, const void* packer);
 
 // What all packages of extracted functions share: a manifest without slices.

@@ -10,7 +10,7 @@
 namespace rove::code {
 namespace {
 
-// More than a thread can have pending by default is many (RLIMIT_SIGPENDING), and a handful is usual.
+// Signals that are taken from one thread: more than a constructor leaves behind. Where there are still more, somebody keeps sending them.
 constexpr int kPendingMax = 4096;
 
 id_t self() {

@@ -17,9 +17,9 @@ class ThreadState {
 public:
     // As the thread is now.
     ThreadState();
-    // Sets the thread back to that. Only what has changed is set, because a node without rights may not be allowed to set it. Signals that were
-    // blocked since, and wait for the thread, are taken. False: the kernel refused something
-    // (scheduling, priority, processors, timer slack), or signals keep coming, and the thread still blocks them.
+    // Sets the thread back to that. Only what has changed is set, because a node without rights may not be allowed to set it. Signals that have
+    // been blocked since then and wait for the thread are taken, and no handler runs for them. False: the kernel refused something (scheduling,
+    // priority, processors, timer slack), or signals keep coming, and the thread still blocks them.
     [[nodiscard]] bool restore() const;
 
 private:

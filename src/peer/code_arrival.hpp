@@ -34,8 +34,8 @@ inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
 inline constexpr std::size_t kAssembliesMax = 16;
 // What has come of such parts, from all peers: four of them with as much as they may. Beyond it a part is dropped and asked for again.
 inline constexpr std::size_t kAssemblyBytesOfAllMax = 4 * kAssemblyBytesMax;  // 512 MiB
-// Packages that one peer is known to have: as many as a node knows unless it is told otherwise. At 32 bytes and their place, 256 KiB. Beyond it all are
-// forgotten, and their code is sent once more.
+// Packages that one peer is known to have: as many as a node knows unless it is told otherwise. At 32 bytes and their place, 256 KiB.
+// Beyond it all are forgotten, and their code is sent once more.
 inline constexpr std::size_t kPackagesSentMax = 4096;
 
 class SentPackages {

@@ -16,8 +16,9 @@ namespace rove::bitcode {
                                                              const std::vector<std::string>& entries,
                                                              const std::vector<std::string>& exports);
 
-// What they need of the CPU, likewise, by one name each at most (base/cpu.hpp): the instructions that the entry itself was compiled for, and as a whole
-// those of constructors and exports. What they call may be for another CPU: who chooses among several versions asks for the CPU first.
+// What they need of the CPU, likewise, by one name each at most (base/cpu.hpp): the instructions that the entry itself was compiled for, and
+// as a whole those of constructors and exports. What they call may be for another CPU: who chooses among several versions asks for the CPU
+// first.
 [[nodiscard]] std::vector<std::vector<std::string>> cpu_needs_of(const llvm::Module& module,
                                                                  const std::vector<std::string>& entries,
                                                                  const std::vector<std::string>& exports);
