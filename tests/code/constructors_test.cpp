@@ -377,6 +377,42 @@ ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = heard; }
     }
 }
 
+long* kept_by_host = nullptr;
+extern "C" void keep(long* address) {
+    kept_by_host = address;
+}
+
+// Nothing shows that others have the address of such a static (setvbuf, putenv).
+TEST_F(CompilingTest, StaticsThatOthersHaveStayWhereAConstructorFails) {
+    constexpr const char* kGives = R"(
+extern "C" void keep(long*);
+static long given[512] = {41};
+__attribute__((constructor(200))) static void give() { keep(given); }
+__attribute__((constructor(300))) static void fail() { if (given[0] == 41) throw 7; }
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = given[0]; }
+)";
+    constexpr const char* kOther =
+        "static long zeros[512]; ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = ++zeros[0]; }";
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        kept_by_host = nullptr;
+        CodeOptions given = options(form);
+        given.host_symbols.push_back({"keep", reinterpret_cast<void*>(&keep)});
+        CodeCache cache(given);
+        const auto package = build("gives.cpp", kGives);
+        ASSERT_FALSE(package->manifest().pinned);
+        ASSERT_TRUE(cache.add(arriving(*package, {form}), false));
+        EXPECT_NE(outcome(cache, *cache.find("gives:go")).find("let an exception out"), std::string::npos);
+        ASSERT_NE(kept_by_host, nullptr);
+        for (int i = 0; i < 8; ++i) {
+            const std::string name = "other" + std::to_string(i);
+            ASSERT_TRUE(cache.add(arriving(*build(name + ".cpp", kOther), {form}), false));
+            EXPECT_EQ(call(cache, *cache.find(name + ":go")), 1);
+        }
+        EXPECT_EQ(*kept_by_host, 41) << wire::to_string(form);
+        *kept_by_host = 1;
+    }
+}
+
 // They may count on what the constructors make.
 TEST_F(CompilingTest, FunctionsForTheEndDoNotRunWhereAConstructorFails) {
     constexpr const char* kFails = R"(

@@ -118,6 +118,41 @@ TEST_F(NewCodesTest, ExportedNamesAreThePackages) {
     EXPECT_EQ(package.exported.at("shelf"), package.image->address(wire::Segment::block, 8));
 }
 
+// ---- code whose constructors have failed
+
+TEST_F(NewCodesTest, CodeThatIsLeftIsKeptUncalledAmongPinnedCode) {
+    wire::Image image = image_of(1);
+    image.data_bytes = 16;
+    for (const bool pinned : {false, true}) {
+        PackageCode& package = know({.name = pinned ? "pinned" : "other", .pinned = pinned, .image = image});
+        const LockOf lock(mutex_);
+        const std::size_t held = budgets_.held(Budget::pinned), keepers = budgets_.keepers().size();
+        ASSERT_TRUE(evictor_.reserve(package, 100'000, image.data_bytes));
+        NewCode code = loaded(package, image);
+        const std::size_t bytes = code.image->code_bytes();
+        new_codes_.leave(package, std::move(code));
+        EXPECT_EQ(budgets_.held(Budget::pinned), held + bytes) << "in place of what was reserved";
+        EXPECT_EQ(budgets_.keepers().size(), keepers + 1) << "its statics are kept";
+        EXPECT_EQ(package.image, nullptr);
+        EXPECT_EQ(package.functions[0]->target, nullptr) << "nobody calls it";
+        EXPECT_EQ(new_codes_.taken(), 0U);
+    }
+}
+
+TEST_F(NewCodesTest, CodeIsNotLeftWherePinnedCodeHasNoRoom) {
+    wire::Image image = image_of(1);
+    image.data_bytes = 16;
+    options_.code_bytes_max = 100;  // pinned code may have 1 MiB
+    PackageCode& full = know({.name = "full", .pinned = true});
+    PackageCode& package = know({.name = "other", .image = image});
+    const LockOf lock(mutex_);
+    ASSERT_TRUE(evictor_.reserve(full, 1 << 20, 0));
+    new_codes_.leave(package, loaded(package, image));
+    EXPECT_EQ(budgets_.held(Budget::pinned), 1U << 20);
+    EXPECT_TRUE(budgets_.keepers().empty());
+    EXPECT_EQ(package.left_image, nullptr);
+}
+
 // ---- read_image
 
 TEST_F(PartsTest, AnImageIsReadWhereItIsHereAndWhole) {
