@@ -38,7 +38,7 @@ public:
     template <typename Parent>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Parent> parent) {
         if (!handle_ || handle_.promise().continuation)
-            detail::throw_error(ErrorCode::invalid, "this Task was moved from, or is awaited already");
+            detail::throw_error(ErrorCode::invalid, "this Task was moved from, or was awaited before");
         handle_.promise().continuation = parent;
         if constexpr (requires { parent.promise().driver; }) handle_.promise().driver = parent.promise().driver;
         return handle_;
