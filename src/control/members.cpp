@@ -23,6 +23,11 @@ std::uint32_t generation_by_clock() {
 
 }  // namespace
 
+void MemberEntry::has_gone() {
+    state = State::gone;
+    went_at = generation_by_clock();
+}
+
 MemberEntry* Members::find(NodeId id) {
     return id < entries_.size() && entries_[id].state != State::unused ? &entries_[id] : nullptr;
 }
@@ -44,6 +49,12 @@ NodeId Members::lowest() const {
     for (NodeId id = 0; id < entries_.size(); ++id)
         if (entries_[id].is_there() && entries_[id].trust == Trust::proven) return id;
     return kNoNode;
+}
+
+bool Members::gave_ids(NodeId id, std::uint32_t generation) const {
+    if (id >= entries_.size() || id > lowest()) return false;
+    const MemberEntry& entry = entries_[id];
+    return entry.state == State::gone && entry.trust == Trust::proven && generation <= entry.went_at;
 }
 
 NodeId Members::give(const std::string& address, const wire::control::PublicKey& key, NodeId mine) {

@@ -34,9 +34,11 @@ struct MemberEntry {
     } trust = Trust::none;
     bool had = false;            // some process was a member with this id
     bool answers_there = false;  // `key` answered this node at `address`, which is the member's own word until then
+    bool let_in_here = false;    // `key` has its id from this node, whose word about ids it believes
     std::string address;
     wire::control::PublicKey key;
     std::uint32_t generation = 0;
+    std::uint32_t went_at = 0;      // when this node knew that it was gone, by the clock of generations
     std::weak_ptr<PeerState> peer;  // that stands for it, now or last
     std::uint64_t meeting = 0;      // by which `peer` was met last
     bool healing = false;           // somebody tries to meet it again
@@ -49,9 +51,11 @@ struct MemberEntry {
     }
     void is_process(const wire::control::PublicKey& its_key, const std::string& at) {
         answers_there = answers_there && key == its_key && address == at;
+        let_in_here = let_in_here && key == its_key;
         key = its_key;
         address = at;
     }
+    void has_gone();
 };
 
 class Members {
@@ -64,6 +68,8 @@ public:
     [[nodiscard]] NodeId of(const std::shared_ptr<PeerState>& peer) const;
     // The lowest id of those that are there and have proven their keys: the member that gives ids. kNoNode: none.
     [[nodiscard]] NodeId lowest() const;
+    // Whether a certificate of that generation may have been given by a member while it gave ids, which has gone since.
+    [[nodiscard]] bool gave_ids(NodeId id, std::uint32_t generation) const;
     // One more than the highest id that a process was a member with.
     [[nodiscard]] std::uint32_t count() const { return count_; }
 

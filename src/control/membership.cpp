@@ -224,7 +224,7 @@ void Control::member_went(NodeId id, std::uint64_t meeting, bool left) {
 void Control::member_is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said) {
     MemberEntry* entry = members_.find(id);
     if (entry == nullptr || !entry->is_there() || entry->key != key || id == host_.routes.id()) return;
-    entry->state = State::gone;
+    entry->has_gone();
     if (!said) log().info("{}: node {} at {} is gone: {}", host_.name(), id, entry->address, why);
     if (const std::shared_ptr<PeerState> peer = entry->peer.lock())
         host_.peers.lose(peer, entry->meeting, Error(ErrorCode::disconnected, why));
@@ -240,13 +240,14 @@ void Control::heard_of(const std::vector<Member>& members, NodeId from) {
     }
 }
 
-// To all members that there is a link to, of members that this node has met. Only who gives ids is believed, so the others say
-// nothing.
+// Tells linked members about members that this node has met. The node that gives ids tells all of them. Any other node tells those that
+// it let in itself, which believe it: it may not have met all members by then, and has named to them only those that it had met.
 void Control::tell(const std::vector<Member>& news, NodeId except) {
-    if (members_.lowest() != host_.routes.id()) return;
+    const bool all = members_.lowest() == host_.routes.id();
     const ByteBuffer message = encode(wire::control::Members{.members = news});
     for (const auto& [id, weak] : member_channels_)
-        if (const auto channel = weak.lock(); channel && id != except) channel->say(message);
+        if (const auto channel = weak.lock(); channel && id != except && (all || members_.find(id)->let_in_here))
+            channel->say(message);
 }
 
 // While this lives, somebody tries to meet a member again. `first` is ended by the first attempt, or when this is destroyed.

@@ -148,7 +148,8 @@ asio::awaitable<Result<NodeId>> Control::Arrival::id_of_member() {
         const ByteBuffer statement = wire::control::statement(request_.certificate, request_.address, request_.key);
         if (request_.certificate.cluster != control_.cluster_ || issuer == nullptr ||
             !signed_by(issuer->key, statement, request_.certificate.signature) ||
-            !co_await control_.gives_ids_now(issuer_id))
+            !(control_.members_.gave_ids(issuer_id, request_.certificate.generation) ||
+              co_await control_.gives_ids_now(issuer_id)))
             co_return fail(ErrorCode::refused,
                            "it says that it is node {} of this cluster, and no member that gives ids says so", id);
         entry = control_.members_.find(id);
@@ -333,6 +334,7 @@ Status Control::Arrival::settle() {
                                          : request_.certificate.generation;
     if (member) {  // who hears that it has settled finds itself counted here
         members.set({you_, generation, request_.address, request_.key}, MemberEntry::State::lost);
+        if (guest_.role == Role::join) members.find(you_)->let_in_here = true;
         host.routes.set_node_count(members.count());
     }
     guest_.channel->say(encode(settled));  // before anything else is said there

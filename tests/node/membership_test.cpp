@@ -81,6 +81,34 @@ TEST(MemberList, HasIdsGivenByTheProvenOnly) {
     EXPECT_EQ(members.lowest(), 2U);
 }
 
+TEST(MemberList, WhoHasGoneGaveIdsUntilThen) {
+    control::Members members;
+    members.set(member(0), MemberEntry::State::living);
+    members.set(member(2), MemberEntry::State::living);
+    const std::uint32_t now = members.find(members.give("a", {}, 2))->generation;
+    EXPECT_FALSE(members.gave_ids(0, now)) << "it is there";
+    members.find(0)->has_gone();
+    EXPECT_TRUE(members.gave_ids(0, now));
+    EXPECT_FALSE(members.gave_ids(0, now + 100'000)) << "it was given afterwards";
+    members.set(member(3), MemberEntry::State::living);
+    members.find(3)->has_gone();
+    EXPECT_FALSE(members.gave_ids(3, now)) << "there was one with a lower id";
+    members.set(member(1), MemberEntry::State::living, MemberEntry::Trust::told);
+    members.find(1)->has_gone();
+    EXPECT_FALSE(members.gave_ids(1, now)) << "it was only told of";
+    EXPECT_FALSE(members.gave_ids(9, now));
+}
+
+TEST(MemberList, AnotherProcessWasNotLetInHere) {
+    control::Members members;
+    members.set(member(1), MemberEntry::State::living);
+    members.find(1)->let_in_here = true;
+    members.set(member(1), MemberEntry::State::lost);
+    EXPECT_TRUE(members.find(1)->let_in_here);
+    members.set(member(1, 2), MemberEntry::State::living);
+    EXPECT_FALSE(members.find(1)->let_in_here);
+}
+
 // As the node at the address tells it to a client.
 std::array<std::byte, 16> cluster_of(const std::string& address) {
     const Raw socket(address);
@@ -253,6 +281,34 @@ TEST(Membership, NobodyTakesTheAddressOfAMemberThatIsStopped) {
     if (answer) EXPECT_NE(answer->code, ErrorCode::ok) << answer->text;  // or its time was over
     EXPECT_EQ(first.node_count(), 2U);
     EXPECT_EQ(detail::Edge::state(peer)->id, 1U);
+}
+
+// All others are other processes by the time that it goes on. The one that let the second in has gone, and the first has its id from the
+// second, which has not met the third yet.
+TEST(Membership, AMemberThatWasStoppedMeetsWhoCameMeanwhile) {
+    const std::vector<std::string> talks = {"--log", "info"};
+    const auto joins = [&talks](const NodeProcess& other) {
+        std::vector<std::string> options = talks;
+        options.insert(options.end(), {"--join", other.address()});
+        return options;
+    };
+    const auto ends = [](NodeProcess& node) {
+        node.signal(SIGTERM);
+        EXPECT_EQ(node.wait(), 0);
+    };
+    NodeProcess first(talks, unix_address());
+    NodeProcess second(joins(first), unix_address());
+    const NodeProcess third(joins(first), unix_address());
+    third.stop();
+    ends(second);
+    const NodeProcess second_again(joins(first), second.address());
+    ends(first);
+    const NodeProcess first_again(joins(second_again), first.address());
+    third.signal(SIGCONT);
+    const std::string met_third = "met node 2 at " + third.address();
+    for (const NodeProcess* each : {&second_again, &first_again})
+        EXPECT_TRUE(soon([&] { return each->log().find(met_third) != std::string::npos; }))
+            << each->log() << third.log();
 }
 
 // In a process of its own, which has no descriptors left for a while.
