@@ -23,6 +23,12 @@ inline llvm::SmallVector<llvm::StringRef, 32> cpu_features(const llvm::Function&
     return features;
 }
 
+// A variable that the code writes, one for all threads.
+[[nodiscard]] inline bool is_static(const llvm::GlobalVariable& variable) {
+    return !variable.isDeclaration() && !variable.isConstant() && !variable.isThreadLocal() &&
+           !variable.getName().starts_with("llvm.");
+}
+
 [[nodiscard]] inline bool may_hold_pointers(const llvm::Type& type) {
     return type.isPointerTy() || std::any_of(type.subtype_begin(), type.subtype_end(),
                                              [](const llvm::Type* part) { return may_hold_pointers(*part); });

@@ -248,6 +248,9 @@ TEST_F(PrepareTest, AThreadLocalOfAnotherLibraryIsAskedForAsACompilerWouldName) 
 }
 
 TEST_F(PrepareTest, WhatKeepsAnAddressIsPinned) {
+    const std::string kNames =
+        "#include <stddef.h>\n#include <string.h>\nstatic const char *const names[] = {\"one\", "
+        "\"two\", \"three\", \"four\"};\n";
     const std::map<std::string, std::string> pinned = {
         {"function.c",
          "static int f(int n) { return n; } static int g(int n) { return n * n; } static int (*kept)(int); ROVE_ENTRY "
@@ -261,19 +264,55 @@ TEST_F(PrepareTest, WhatKeepsAnAddressIsPinned) {
         {"environment.c", "#include <stdlib.h>\nROVE_ENTRY int e(int n) { return n + putenv(\"ROVE_SAMPLE=1\"); }"},
         {"log.c", "#include <syslog.h>\nROVE_ENTRY int e(int n) { openlog(\"sample\", 0, LOG_USER); return n; }"},
         {"destructor.cpp",
-         "#include <string>\nstatic std::string s(100, 'x'); ROVE_ENTRY int e(int n) { return s[n]; }"}};
+         "#include <string>\nstatic std::string s(100, 'x'); ROVE_ENTRY int e(int n) { return s[n]; }"},
+        // In places that have no pointer's type.
+        {"bytes.c", kNames +
+                        "static _Alignas(8) char kept[8]; ROVE_ENTRY int put(int n) { memcpy(kept, &names[n & 3], 8); "
+                        "return n; } ROVE_ENTRY int get(int n) { const char *s; memcpy(&s, kept, 8); return s[n]; }"},
+        {"number.c", kNames + "static size_t kept; ROVE_ENTRY int put(int n) { kept = (size_t)names[n & 3]; return n; }"
+                              "ROVE_ENTRY int get(int n) { return ((const char *)kept)[n]; }"},
+        {"copied.c", kNames +
+                         "static struct { char bytes[40]; } kept; ROVE_ENTRY int put(int n) { memcpy(kept.bytes + 3, "
+                         "names, sizeof names); return n; } ROVE_ENTRY int get(int n) { const char *s; memcpy(&s, "
+                         "kept.bytes + 3 + 8 * (n & 3), 8); return s[0]; }"},
+        {"swapped.c",
+         kNames + "static _Atomic size_t kept; ROVE_ENTRY int put(int n) { return (int)__c11_atomic_exchange("
+                  "&kept, (size_t)names[n & 3], 5); } ROVE_ENTRY int get(int n) { return ((const char *)kept)[n]; }"},
+        {"called.c",
+         kNames + "static size_t kept[2]; __attribute__((noinline)) static void keep(size_t *at, size_t n) { *at = n; }"
+                  "ROVE_ENTRY int put(int n) { keep(&kept[n & 1], (size_t)names[n & 3]); return n; } ROVE_ENTRY int "
+                  "get(int n) { keep(&kept[1], 5); return ((const char *)kept[n & 1])[n]; }"},
+        {"given.c",
+         kNames +
+             "static size_t kept; __attribute__((noinline)) static size_t pick(int n) { return (size_t)names[n & 3] "
+             "+ 1; } ROVE_ENTRY int put(int n) { kept = pick(n); return n; } ROVE_ENTRY int get(int n) { return "
+             "((const char *)kept)[n]; }"},
+        {"packed.c",
+         kNames + "static size_t kept; ROVE_ENTRY int put(int n) { size_t at = 0; for (int i = 0; i < n; ++i) at += "
+                  "(size_t)names[i & 3]; kept = at; return n; } ROVE_ENTRY int get(int n) { return ((const char "
+                  "*)kept)[n]; }"}};
     for (const auto& [name, text] : pinned) {
         const auto prepared = prepare({bitcode_of(name, text)});
         ASSERT_TRUE(prepared) << prepared.error().message();
         EXPECT_TRUE(prepared->pinned) << name;
     }
     // What is read while the call lasts, or jumped to, is not kept.
-    const std::map<std::string, std::string> free = {{"read.c",
-                                                      "#include <string.h>\nROVE_ENTRY int e(int n) { char *volatile "
-                                                      "at = (char *)&n; return strcmp(at, \"text\"); }"},
-                                                     {"jump.c",
-                                                      "ROVE_ENTRY int e(int n) { static void *const to[] = {&&a, &&b}; "
-                                                      "goto *to[n & 1]; a: return 1; b: return 2; }"}};
+    const std::map<std::string, std::string> free = {
+        {"read.c",
+         "#include <string.h>\nROVE_ENTRY int e(int n) { char *volatile "
+         "at = (char *)&n; return strcmp(at, \"text\"); }"},
+        {"jump.c",
+         "ROVE_ENTRY int e(int n) { static void *const to[] = {&&a, &&b}; "
+         "goto *to[n & 1]; a: return 1; b: return 2; }"},
+        // Texts that are read, beside numbers that are counted.
+        {"count.c",
+         kNames + "static long calls, sum[4], last; static double mean; __attribute__((noinline)) static void add(long "
+                  "*to, long n) { *to += n; } ROVE_ENTRY int e(int n) { ++calls; add(&sum[n & 3], n); last = "
+                  "(long)strlen(names[n & 3]); mean = (mean + n) / 2; return (int)(calls + sum[0] + last + mean); }"},
+        {"sum.c", kNames + "static size_t total; ROVE_ENTRY void e(void *here, const void *p, size_t n) { size_t "
+                           "local[9] = {n}; for (size_t i = 0; i + 8 < n; ++i) { size_t one; memcpy(&one, (const char "
+                           "*)p + i, 8); local[i % 9] += one; total += local[one % 9]; } for (size_t i = 0; i < n; "
+                           "++i) total = total * 31 + (unsigned char)names[i & 3][0]; }"}};
     for (const auto& [name, text] : free) {
         const auto prepared = prepare({bitcode_of(name, text)});
         ASSERT_TRUE(prepared) << prepared.error().message();

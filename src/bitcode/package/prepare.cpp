@@ -19,6 +19,7 @@
 #include "bitcode/package/library_functions.hpp"
 #include "bitcode/package/needs.hpp"
 #include "bitcode/package/objects.hpp"
+#include "bitcode/package/pinning.hpp"
 #include "bitcode/package/shape.hpp"
 #include "bitcode/package/thread_locals.hpp"
 #include "bitcode/read_module.hpp"

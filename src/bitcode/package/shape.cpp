@@ -2,18 +2,14 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/GlobalIFunc.h>
-#include <llvm/IR/Instructions.h>
-#include <llvm/IR/Operator.h>
 #include <llvm/Transforms/IPO/Internalize.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "base/library_statics.hpp"
-#include "bitcode/anchors.hpp"
 #include "bitcode/values.hpp"
 #include "wire/image.hpp"
 
@@ -36,86 +32,6 @@ llvm::StringRef text_of(const llvm::Value* pointer) {
 void set_flag(llvm::Module& module, llvm::StringRef name, std::uint32_t value) {
     auto* type = llvm::Type::getInt32Ty(module.getContext());
     module.setModuleFlag(llvm::Module::Max, name, llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(type, value)));
-}
-
-bool is_static(const llvm::GlobalVariable& variable) {
-    return !variable.isDeclaration() && !variable.isConstant() && !variable.isThreadLocal() &&
-           !variable.getName().starts_with("llvm.");
-}
-
-// What of C's library goes on reading what it was given, once it has returned.
-bool keeps_argument(const llvm::CallBase& call) {
-    static constexpr llvm::StringLiteral keepers[] = {"openlog", "putenv"};
-    const llvm::Function* callee = call.getCalledFunction();
-    return callee != nullptr && callee->isDeclaration() && llvm::is_contained(keepers, callee->getName());
-}
-
-// Whether the address of something in the block escapes by this use: kept in memory, or for functions anything but a call.
-bool escapes(const llvm::Use& use, bool function) {
-    const llvm::User* user = use.getUser();
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user))
-        return function ? !call->isCallee(&use) : keeps_argument(*call);
-    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
-    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user)) {
-        if (variable->getName().starts_with("llvm.")) return false;
-        return function || !variable->isConstant();
-    }
-    if (llvm::isa<llvm::BlockAddress>(user)) return false;
-    if (llvm::isa<llvm::Instruction>(user)) return function || llvm::isa<llvm::PHINode, llvm::SelectInst>(user);
-    if (const auto* other = llvm::dyn_cast<llvm::Function>(user)) {
-        (void)other;  // a personality routine
-        return false;
-    }
-    // A constant expression, a member of an aggregate or an alias: what counts is where that goes.
-    return std::any_of(user->use_begin(), user->use_end(), [&](const llvm::Use& next) {
-        return escapes(next, function && !llvm::isa<llvm::GlobalAlias>(user));
-    });
-}
-
-// Of an interface, or of a library: a variable that a module only declares. Those of the standard libraries are given nothing of it.
-bool is_others_variable(const llvm::GlobalVariable& variable) {
-    static constexpr llvm::StringLiteral standard[] = {"stdin",     "stdout", "stderr",       "environ",
-                                                       "__environ", "optarg", "__dso_handle", "__stack_chk_guard"};
-    const llvm::StringRef name = variable.getName();
-    return variable.isDeclaration() && !variable.isConstant() && !variable.use_empty() &&
-           !llvm::is_contained(standard, name) && !name.starts_with("_ZSt") && !name.starts_with("_ZNSt") &&
-           !name.starts_with("_ZT") && !name.starts_with("llvm.");
-}
-
-// Whether the module has a place of its own, or one that its node's program or an interface shares, where a pointer is from one call to the
-// next.
-bool keeps_pointers(const llvm::Module& module) {
-    const auto is_used = [&module](const char* name) {
-        const llvm::Function* function = module.getFunction(name);
-        return function != nullptr && !function->use_empty();
-    };
-    return is_used("rove_object") || is_used("rove_host_object") ||
-           std::any_of(module.global_begin(), module.global_end(), [](const llvm::GlobalVariable& variable) {
-               return is_others_variable(variable) ||
-                      (is_static(variable) && may_hold_pointers(*variable.getValueType()));
-           });
-}
-
-// Whether a constant's address could get into such a place by this use. Only address arithmetic is followed; whatever else takes the
-// address counts as keeping it.
-bool may_be_kept(const llvm::Use& use) {
-    const llvm::User* user = use.getUser();
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) {
-        const llvm::Function* callee = call->getCalledFunction();
-        // The ABI keeps nothing but what a callback is given.
-        if (callee != nullptr && callee->isDeclaration() && callee->getName().starts_with("rove_") &&
-            callee->getName() != "rove_pending_notify")
-            return false;
-        return call->isArgOperand(&use) && !call->doesNotCapture(call->getArgOperandNo(&use));
-    }
-    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
-    // As what is loaded out of it, or copied with it: a state's successor, the name in a table.
-    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
-        return !variable->getName().starts_with("llvm.");
-    if (llvm::isa<llvm::LoadInst, llvm::CmpInst, llvm::LandingPadInst, llvm::BlockAddress, llvm::Function>(user))
-        return false;
-    if (llvm::isa<llvm::Instruction>(user) && !llvm::isa<llvm::GetElementPtrInst, llvm::CastInst>(user)) return true;
-    return std::any_of(user->use_begin(), user->use_end(), may_be_kept);
 }
 
 }  // namespace
@@ -272,30 +188,6 @@ void reach_through_got(llvm::Module& module) {
     }
     set_flag(module, "RtLibUseGOT", 1);
     set_flag(module, "direct-access-external-data", 0);
-}
-
-bool must_stay(const llvm::Module& module) {
-    constexpr std::array<std::string_view, 6> kPointToIt{"__cxa_atexit",      "__cxa_at_quick_exit",
-                                                         "__register_atfork", "__cxa_thread_atexit",
-                                                         "on_exit",           wire::kGetThreadLocal};
-    for (const std::string_view name : kPointToIt)
-        if (const llvm::Function* function = module.getFunction(name); function != nullptr && !function->use_empty())
-            return true;
-    const auto escaping = [](const llvm::GlobalObject& object, bool function) {
-        return std::any_of(object.use_begin(), object.use_end(),
-                           [&](const llvm::Use& use) { return escapes(use, function); });
-    };
-    for (const llvm::Function& function : module)
-        if (!function.isDeclaration() && escaping(function, true)) return true;
-    const bool keeps = keeps_pointers(module);
-    if (keeps && std::any_of(module.begin(), module.end(), has_label_values)) return true;
-    for (const llvm::GlobalVariable& variable : module.globals()) {
-        if (variable.isDeclaration() || !variable.isConstant()) continue;
-        // A pointer to a string literal that is kept in a static would dangle when the code goes.
-        if (escaping(variable, false)) return true;
-        if (keeps && std::any_of(variable.use_begin(), variable.use_end(), may_be_kept)) return true;
-    }
-    return false;
 }
 
 std::string image_obstacle(const llvm::Module& module) {

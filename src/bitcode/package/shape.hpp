@@ -30,8 +30,6 @@ void keep_unwindable(llvm::Module& module);
 void free_statics(llvm::Module& module, const std::vector<std::string>& exports, std::size_t& statics);
 // Makes code reach whatever it does not define, and writable variables, through its table of addresses.
 void reach_through_got(llvm::Module& module);
-// Whether addresses into the code may live on in the statics or elsewhere (wire::Manifest::pinned).
-[[nodiscard]] bool must_stay(const llvm::Module& module);
 // Why the module cannot be an image, or nothing.
 [[nodiscard]] std::string image_obstacle(const llvm::Module& module);
 

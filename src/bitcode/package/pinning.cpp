@@ -1,0 +1,290 @@
+#include "bitcode/package/pinning.hpp"
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Operator.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "bitcode/anchors.hpp"
+#include "bitcode/values.hpp"
+#include "wire/image.hpp"
+
+namespace rove::bitcode {
+namespace {
+
+// What of C's library goes on reading what it was given, once it has returned.
+bool keeps_argument(const llvm::CallBase& call) {
+    static constexpr llvm::StringLiteral keepers[] = {"openlog", "putenv"};
+    const llvm::Function* callee = call.getCalledFunction();
+    return callee != nullptr && callee->isDeclaration() && llvm::is_contained(keepers, callee->getName());
+}
+
+// Whether the address of something in the block escapes by this use: kept in memory, or for functions anything but a call.
+bool escapes(const llvm::Use& use, bool function) {
+    const llvm::User* user = use.getUser();
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user))
+        return function ? !call->isCallee(&use) : keeps_argument(*call);
+    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
+    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user)) {
+        if (variable->getName().starts_with("llvm.")) return false;
+        return function || !variable->isConstant();
+    }
+    if (llvm::isa<llvm::BlockAddress>(user)) return false;
+    if (llvm::isa<llvm::Instruction>(user)) return function || llvm::isa<llvm::PHINode, llvm::SelectInst>(user);
+    if (const auto* other = llvm::dyn_cast<llvm::Function>(user)) {
+        (void)other;  // a personality routine
+        return false;
+    }
+    // A constant expression, a member of an aggregate or an alias: what counts is where that goes.
+    return std::any_of(user->use_begin(), user->use_end(), [&](const llvm::Use& next) {
+        return escapes(next, function && !llvm::isa<llvm::GlobalAlias>(user));
+    });
+}
+
+// Of an interface, or of a library: a variable that a module only declares. Those of the standard libraries are given nothing of it.
+bool is_others_variable(const llvm::GlobalVariable& variable) {
+    static constexpr llvm::StringLiteral standard[] = {"stdin",     "stdout", "stderr",       "environ",
+                                                       "__environ", "optarg", "__dso_handle", "__stack_chk_guard"};
+    const llvm::StringRef name = variable.getName();
+    return variable.isDeclaration() && !variable.isConstant() && !variable.use_empty() &&
+           !llvm::is_contained(standard, name) && !name.starts_with("_ZSt") && !name.starts_with("_ZNSt") &&
+           !name.starts_with("_ZT") && !name.starts_with("llvm.");
+}
+
+// Looks for addresses in what the code writes into memory. An address that is put together from arithmetic is found only if its parts are
+// at least as wide as a pointer. Of memory that the code neither made nor was given, and of what it computes by means that are not known
+// here, they may be there.
+class Addresses {
+public:
+    // Into memory, by whatever uses this value, its address.
+    [[nodiscard]] bool are_written_to(const llvm::Value& memory) {
+        pending_.push_back({Question::written, &memory});
+        while (!pending_.empty()) {
+            const auto next = pending_.pop_back_val();
+            if (seen_.insert(next).second && is_found(next)) return true;
+        }
+        return false;
+    }
+
+private:
+    enum class Question : std::uint8_t {
+        written,   // is one written into the memory that has this address?
+        computed,  // is this value one?
+        read       // is one in the memory that this pointer leads to?
+    };
+    using Asked = std::pair<Question, const llvm::Value*>;
+
+    // Whether one is found here; else what is still to be looked at is pending.
+    [[nodiscard]] bool is_found(Asked asked) {
+        switch (asked.first) {
+            case Question::written:
+                return llvm::any_of(asked.second->uses(), [this](const llvm::Use& use) { return is_written_by(use); });
+            case Question::computed: return is_one(*asked.second);
+            case Question::read: return is_in(*llvm::getUnderlyingObject(asked.second, 0));
+        }
+        return true;
+    }
+    void ask(Question question, const llvm::Value& value) { pending_.push_back({question, &value}); }
+    void ask_all(Question question, const llvm::User& user) {
+        for (const llvm::Use& operand : user.operands()) ask(question, *operand);
+    }
+
+    bool is_written_by(const llvm::Use& use) {
+        const llvm::User& user = *use.getUser();
+        if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(&user)) {
+            ask(Question::computed, *store->getValueOperand());
+            return false;
+        }
+        if (const auto* change = llvm::dyn_cast<llvm::AtomicRMWInst>(&user)) {
+            ask(Question::computed, *change->getValOperand());
+            return false;
+        }
+        if (const auto* change = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&user)) {
+            ask(Question::computed, *change->getNewValOperand());
+            return false;
+        }
+        if (const auto* copy = llvm::dyn_cast<llvm::MemTransferInst>(&user)) {
+            if (&use == &copy->getRawDestUse()) ask(Question::read, *copy->getRawSource());
+            return false;
+        }
+        if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&user)) {
+            const llvm::Function* callee = call->getCalledFunction();
+            if (callee == nullptr || !call->isArgOperand(&use)) return true;
+            if (callee->isDeclaration()) return false;  // it writes what it makes itself
+            if (call->getArgOperandNo(&use) >= callee->arg_size()) return true;
+            ask(Question::written, *callee->getArg(call->getArgOperandNo(&use)));
+            return false;
+        }
+        if (const auto* leaves = llvm::dyn_cast<llvm::ReturnInst>(&user))
+            return !at_calls(*leaves->getFunction(),
+                             [this](const llvm::CallBase& call) { ask(Question::written, call); });
+        if (llvm::isa<llvm::LoadInst, llvm::CmpInst>(user)) return false;
+        if (llvm::isa<llvm::GEPOperator, llvm::BitCastOperator, llvm::PHINode, llvm::SelectInst, llvm::FreezeInst>(
+                user)) {
+            ask(Question::written, user);
+            return false;
+        }
+        return true;
+    }
+
+    bool is_one(const llvm::Value& value) {
+        if (llvm::isa<llvm::ConstantData>(value)) return false;
+        const llvm::Type& type = *value.getType();
+        const std::uint64_t bits = type.getPrimitiveSizeInBits().getKnownMinValue();  // 0: a pointer, or made of parts
+        if (type.isPointerTy() || llvm::isa<llvm::Constant>(value)) return true;
+        if (bits != 0 && bits < kPointerBits) return false;
+        if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&value)) {
+            ask(Question::read, *load->getPointerOperand());
+        } else if (const auto* change = llvm::dyn_cast<llvm::AtomicRMWInst>(&value)) {
+            ask(Question::read, *change->getPointerOperand());
+        } else if (const auto* argument = llvm::dyn_cast<llvm::Argument>(&value)) {
+            at_calls(*argument->getParent(), [this, argument](const llvm::CallBase& call) {
+                ask(Question::computed, *call.getArgOperand(argument->getArgNo()));
+            });
+        } else if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&value)) {
+            const llvm::Function* callee = call->getCalledFunction();
+            if (callee == nullptr) return true;
+            if (callee->isIntrinsic())
+                for (const llvm::Use& given : call->args()) ask(Question::computed, *given);
+            for (const llvm::BasicBlock& block : *callee)
+                if (const auto* leaves = llvm::dyn_cast<llvm::ReturnInst>(block.getTerminator()))
+                    ask(Question::computed, *leaves->getReturnValue());
+        } else if (const auto* both = llvm::dyn_cast<llvm::BinaryOperator>(&value)) {
+            if (!type.isFPOrFPVectorTy()) ask_all(Question::computed, *both);
+        } else if (llvm::isa<llvm::SIToFPInst, llvm::UIToFPInst, llvm::FPToSIInst, llvm::FPToUIInst, llvm::FPExtInst,
+                             llvm::FPTruncInst, llvm::CmpInst, llvm::UnaryOperator>(value)) {
+            return false;
+        } else if (llvm::isa<llvm::ZExtInst, llvm::SExtInst, llvm::TruncInst, llvm::BitCastInst, llvm::PHINode,
+                             llvm::SelectInst, llvm::FreezeInst, llvm::InsertElementInst, llvm::ExtractElementInst,
+                             llvm::ShuffleVectorInst, llvm::InsertValueInst, llvm::ExtractValueInst>(value)) {
+            ask_all(Question::computed, llvm::cast<llvm::User>(value));
+        } else {
+            return true;
+        }
+        return false;
+    }
+
+    bool is_in(const llvm::Value& object) {
+        if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(&object)) {
+            if (variable->isConstant() && variable->hasDefinitiveInitializer())
+                return holds_one(*variable->getInitializer());
+            return !is_static(*variable) ||
+                   may_hold_pointers(*variable->getValueType());  // other statics are looked at, too
+        }
+        if (llvm::isa<llvm::AllocaInst>(object) || llvm::isNoAliasCall(&object)) {
+            ask(Question::written, object);
+            return false;
+        }
+        if (const auto* argument = llvm::dyn_cast<llvm::Argument>(&object)) {
+            at_calls(*argument->getParent(), [this, argument](const llvm::CallBase& call) {
+                ask(Question::read, *call.getArgOperand(argument->getArgNo()));
+            });
+            return false;
+        }
+        if (llvm::isa<llvm::PHINode, llvm::SelectInst>(object)) {
+            ask_all(Question::read, llvm::cast<llvm::User>(object));
+            return false;
+        }
+        return !llvm::isa<llvm::ConstantData>(object);
+    }
+
+    bool holds_one(const llvm::Constant& constant) {
+        if (llvm::isa<llvm::ConstantData>(constant)) return false;
+        if (llvm::isa<llvm::GlobalValue, llvm::ConstantExpr, llvm::BlockAddress>(constant)) return true;
+        return llvm::any_of(constant.operands(),
+                            [this](const llvm::Use& part) { return holds_one(*llvm::cast<llvm::Constant>(part)); });
+    }
+
+    // Gives each call of a function of the package's own. False: others call it, who give it nothing of the package, or a call is not known.
+    static bool at_calls(const llvm::Function& function, llvm::function_ref<void(const llvm::CallBase&)> give) {
+        bool all = function.hasLocalLinkage();
+        for (const llvm::Use& use : function.uses()) {
+            const auto* call = llvm::dyn_cast<llvm::CallBase>(use.getUser());
+            if (call == nullptr || !call->isCallee(&use) || call->arg_size() < function.arg_size())
+                all = false;
+            else
+                give(*call);
+        }
+        return all;
+    }
+
+    static constexpr std::uint64_t kPointerBits = 64;
+    llvm::SmallVector<Asked, 32> pending_;
+    std::set<Asked> seen_;  // nothing was found there
+};
+
+// Whether the module has a place of its own, or one that its node's program or an interface shares, where an address is from one call to
+// the next: by its type, or because one may be written there.
+bool keeps_pointers(const llvm::Module& module) {
+    const auto is_used = [&module](const char* name) {
+        const llvm::Function* function = module.getFunction(name);
+        return function != nullptr && !function->use_empty();
+    };
+    Addresses addresses;
+    return is_used("rove_object") || is_used("rove_host_object") ||
+           std::any_of(module.global_begin(), module.global_end(), [&](const llvm::GlobalVariable& variable) {
+               return is_others_variable(variable) ||
+                      (is_static(variable) &&
+                       (may_hold_pointers(*variable.getValueType()) || addresses.are_written_to(variable)));
+           });
+}
+
+// Whether a constant's address could get into such a place by this use. Only address arithmetic is followed; whatever else takes the
+// address counts as keeping it.
+bool may_be_kept(const llvm::Use& use) {
+    const llvm::User* user = use.getUser();
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) {
+        const llvm::Function* callee = call->getCalledFunction();
+        // The ABI keeps nothing but what a callback is given.
+        if (callee != nullptr && callee->isDeclaration() && callee->getName().starts_with("rove_") &&
+            callee->getName() != "rove_pending_notify")
+            return false;
+        return call->isArgOperand(&use) && !call->doesNotCapture(call->getArgOperandNo(&use));
+    }
+    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
+    // As what is loaded out of it, or copied with it: a state's successor, the name in a table.
+    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
+        return !variable->getName().starts_with("llvm.");
+    if (llvm::isa<llvm::LoadInst, llvm::CmpInst, llvm::LandingPadInst, llvm::BlockAddress, llvm::Function>(user))
+        return false;
+    if (llvm::isa<llvm::Instruction>(user) && !llvm::isa<llvm::GetElementPtrInst, llvm::CastInst>(user)) return true;
+    return std::any_of(user->use_begin(), user->use_end(), may_be_kept);
+}
+
+}  // namespace
+
+bool must_stay(const llvm::Module& module) {
+    constexpr std::array<std::string_view, 6> kPointToIt{"__cxa_atexit",      "__cxa_at_quick_exit",
+                                                         "__register_atfork", "__cxa_thread_atexit",
+                                                         "on_exit",           wire::kGetThreadLocal};
+    for (const std::string_view name : kPointToIt)
+        if (const llvm::Function* function = module.getFunction(name); function != nullptr && !function->use_empty())
+            return true;
+    const auto escaping = [](const llvm::GlobalObject& object, bool function) {
+        return std::any_of(object.use_begin(), object.use_end(),
+                           [&](const llvm::Use& use) { return escapes(use, function); });
+    };
+    for (const llvm::Function& function : module)
+        if (!function.isDeclaration() && escaping(function, true)) return true;
+    const bool keeps = keeps_pointers(module);
+    if (keeps && std::any_of(module.begin(), module.end(), has_label_values)) return true;
+    for (const llvm::GlobalVariable& variable : module.globals()) {
+        if (variable.isDeclaration() || !variable.isConstant()) continue;
+        // A pointer to a string literal that is kept in a static would dangle when the code goes.
+        if (escaping(variable, false)) return true;
+        if (keeps && std::any_of(variable.use_begin(), variable.use_end(), may_be_kept)) return true;
+    }
+    return false;
+}
+
+}  // namespace rove::bitcode
