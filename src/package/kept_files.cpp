@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "base/write_all.hpp"
 
 namespace rove {
 namespace {
@@ -25,15 +26,6 @@ bool read_all(int file, ByteBuffer& into) {
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return false;
         at += static_cast<std::size_t>(got);
-    }
-    return true;
-}
-bool write_all(int file, Bytes content) {
-    while (!content.empty()) {
-        const ssize_t put = write(file, content.data(), content.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return false;
-        content = content.subspan(static_cast<std::size_t>(put));
     }
     return true;
 }

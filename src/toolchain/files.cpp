@@ -1,15 +1,19 @@
 #include "toolchain/files.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <random>
 
+#include "base/descriptor.hpp"
 #include "base/made_once.hpp"
+#include "base/write_all.hpp"
 
 namespace rove::toolchain {
 
@@ -74,6 +78,8 @@ std::string why_not_written(const std::filesystem::path& path, int why) {
     return why == ENOSPC && is_temporary ? no_room_for_temporary_files() : strerror(why);
 }
 
+constexpr unsigned kNamesTried = 100;  // of temporaries; all may have been left by processes with this one's number
+
 // The regular file, there or not yet, that a path leads to: a rename onto anything else would take its place.
 Result<std::filesystem::path> file_to_write(const std::filesystem::path& path) {
     std::error_code error;
@@ -96,23 +102,22 @@ Result<std::filesystem::path> file_to_write(const std::filesystem::path& path) {
 
 Status write_file(const std::filesystem::path& named, Bytes bytes) {
     ROVE_TRY(const std::filesystem::path path, file_to_write(named));
-    const std::filesystem::path temporary = path.string() + "." + std::to_string(getpid()) + ".part";
-    std::error_code error;
-    {
-        std::ofstream stream(temporary, std::ios::binary);
-        stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-        stream.flush();
-        if (!stream) {
-            const int why = errno;  // of the last call that failed: streams do not say
-            std::filesystem::remove(temporary, error);
-            return fail(ErrorCode::invalid, "cannot write {} ({})", path.string(), why_not_written(path, why));
-        }
+    const auto cannot = [&path](int why) {
+        return fail(ErrorCode::invalid, "cannot write {} ({})", path.string(), why_not_written(path, why));
+    };
+    // A new file, because others may be able to write where it is made: what has the name already may be a link of theirs.
+    std::string temporary;
+    Descriptor file;
+    for (unsigned i = 0; !file.is_open() && i < kNamesTried; ++i) {
+        temporary = fmt::format("{}.{}.{}.part", path.string(), getpid(), i);
+        file = Descriptor(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        if (!file.is_open() && errno != EEXIST) break;
     }
-    std::filesystem::rename(temporary, path, error);
-    if (!error) return {};
-    const std::string why = error.message();
-    std::filesystem::remove(temporary, error);
-    return fail(ErrorCode::invalid, "cannot write {} ({})", path.string(), why);
+    if (!file.is_open()) return cannot(errno);
+    if (write_all(file.number(), bytes) && rename(temporary.c_str(), path.c_str()) == 0) return {};
+    const int why = errno;
+    (void)unlink(temporary.c_str());
+    return cannot(why);
 }
 
 }  // namespace rove::toolchain

@@ -192,6 +192,21 @@ TEST_F(CommandTest, APackageTakesNothingsPlaceButAFiles) {
         EXPECT_EQ(each.path().string().find(".part"), std::string::npos) << each.path();
 }
 
+// Others may be able to write in the folder, and know the names of temporaries.
+TEST_F(CommandTest, APackageIsNotWrittenThroughALinkThatOthersHavePutThere) {
+    const std::filesystem::path victim = folder() / "victim";
+    ASSERT_TRUE(write_file(victim, as_bytes("its own")));
+    const Ran built =
+        run_command({"sh", "-c",
+                     "for i in '' .0 .1 .2; do ln -s \"$3\" \"$2.$$$i.part\"; done; exec \"$0\" build \"$1\" -o \"$2\" "
+                     "--target x86_64-linux-gnu",
+                     rove_, source_, output_, victim.string()});
+    EXPECT_EQ(built.status, 0) << built.out;
+    EXPECT_EQ(*read_file(victim), ByteBuffer(as_bytes("its own").begin(), as_bytes("its own").end()));
+    EXPECT_FALSE(std::filesystem::is_symlink(output_));
+    EXPECT_TRUE(PackageStore::open(output_));
+}
+
 // A function is called by PACKAGE:FUNCTION, and both are printed.
 TEST_F(CommandTest, APackagesNameIsOneThatCanBeCalled) {
     for (const char* name : {"a\nb", "a b", "a:b", "a/b", "a\"b", "a\\b", "\x80"}) {

@@ -1,0 +1,23 @@
+// Writing all of something to a descriptor.
+#pragma once
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/bytes.hpp"
+
+namespace rove {
+
+// False: errno says why not.
+inline bool write_all(int file, Bytes content) {
+    while (!content.empty()) {
+        const ssize_t put = write(file, content.data(), content.size());
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return false;
+        content = content.subspan(static_cast<std::size_t>(put));
+    }
+    return true;
+}
+
+}  // namespace rove
