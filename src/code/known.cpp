@@ -37,15 +37,17 @@ Result<Running> Known::hold(const PackageStore& store) const {
 PackageCode& Known::add(std::unique_ptr<PackageCode> made) {
     PackageCode& package = *made;
     package.number = packages_ever_++;
+    const auto place = packages_.try_emplace(package.store->digest()).first;  // while there is nothing to take back
     try {
         number_functions(package);
         for (const auto& function : package.functions) functions_[function->id] = function.get();
         newest_[package.store->manifest().name] = &package;
-        packages_.emplace(package.store->digest(), std::move(made));
     } catch (const std::bad_alloc&) {
-        take_back_names(package);  // before it goes with `made`
+        take_back_names(package);
+        packages_.erase(place);
         throw;
     }
+    place->second = std::move(made);
     return package;
 }
 
@@ -82,17 +84,18 @@ std::uint32_t Known::take_index() {
 
 void Known::number_functions(PackageCode& package) {
     const wire::Manifest& manifest = package.store->manifest();
+    package.functions.reserve(manifest.entries.size());  // so an index that is taken has its function
     for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
-        const std::uint32_t index = take_index();
         auto function = std::make_unique<Function>();
         function->id = package.store->function_ids()[i];
         // The readable name of a function, which an entry that a program has bundled carries.
         const std::string& entry = manifest.entries[i];
         const std::size_t dot = entry.find('.');
         function->name = dot != std::string::npos ? entry.substr(dot + 1) : manifest.name + ":" + entry;
-        function->handle = handle_of(index);
         function->entry = static_cast<std::uint32_t>(i);
         function->package = &package;
+        const std::uint32_t index = take_index();
+        function->handle = handle_of(index);
         package.functions.push_back(std::move(function));
         table_[index].store(package.functions.back().get(), std::memory_order_release);
     }

@@ -49,6 +49,7 @@ void NewCodes::leave(PackageCode& package, NewCode&& code) noexcept try {
     package.left_module = std::move(code.module);
     if (package.left_image && !package.data && package.left_image->data()) {
         package.data = package.left_image->data();
+        package.statics = std::move(code.statics);
         budgets_.keep_statics(package);
     }
     package.reserved = {};
