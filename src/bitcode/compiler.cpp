@@ -23,6 +23,7 @@ public:
     Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) override {
         return bitcode::compile(request);
     }
+    void free_modules() override { bitcode::free_modules(); }
     Result<Prepared> prepare(const PrepareRequest& request) override { return bitcode::prepare(request); }
     void warm_up() override {
         const Result<Prepared> prepared = prepare({.triple = llvm::sys::getDefaultTargetTriple(),

@@ -37,7 +37,12 @@ CodeCache::CodeCache(CodeOptions options) : state_(std::make_shared<State>(*this
 CodeCache::~CodeCache() {
     stop();
     const bool all_have_ended = state_->end_packages();
-    if (!left_in_place && all_have_ended && !state_->awaits_threads()) return;
+    if (!left_in_place && all_have_ended && !state_->awaits_threads()) {
+        bitcode::Compiler* const compiler = state_->compiles.used();
+        state_.reset();
+        if (compiler != nullptr) compiler->free_modules();
+        return;
+    }
     static constinit std::atomic<State*> all{nullptr};  // found by who looks for leaks
     State* const left = state_.get();
     left->left_before = all;
@@ -298,7 +303,8 @@ bool CodeCache::State::do_next(Duty duty) {
 }
 
 bool CodeCache::State::is_idle() const {
-    return !images.has_queued() && compile_queue.empty() && !loads.has_queued() && workers.working() == 0;
+    return !images.has_queued() && compile_queue.empty() && !compile_queue.has_evicted() && !loads.has_queued() &&
+           workers.working() == 0;
 }
 
 void CodeCache::wait_for_tiers() {

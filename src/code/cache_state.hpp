@@ -64,8 +64,12 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     Candidates candidates;
     Budgets budgets{options, candidates, uses};
     CompileQueue compile_queue;
-    Evictor evictor{
-        {.known = known, .budgets = budgets, .candidates = candidates, .uses = uses, .compile_queue = compile_queue}};
+    Evictor evictor{{.lock = lock,
+                     .known = known,
+                     .budgets = budgets,
+                     .candidates = candidates,
+                     .uses = uses,
+                     .compile_queue = compile_queue}};
     Admission admission{{.cache = cache,
                          .options = options,
                          .known = known,

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include "code/package_code.hpp"
 
@@ -55,8 +56,14 @@ public:
         package.compile = PackageCode::Compile::none;
     }
 
+    // Modules were evicted. The compiler frees what they had when no package waits for it.
+    void note_evicted() REQUIRES(lock_of<CodeCache>) { has_evicted_ = true; }
+    [[nodiscard]] bool has_evicted() const REQUIRES(lock_of<CodeCache>) { return has_evicted_; }
+    [[nodiscard]] bool take_evicted() REQUIRES(lock_of<CodeCache>) { return std::exchange(has_evicted_, false); }
+
 private:
     std::deque<PackageCode*> queue_ GUARDED_BY(lock_of<CodeCache>);
+    bool has_evicted_ GUARDED_BY(lock_of<CodeCache>) = false;
     NodeId served_ GUARDED_BY(lock_of<CodeCache>) = kNoNode;  // whose package was last
 };
 

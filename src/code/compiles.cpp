@@ -32,7 +32,16 @@ bool Compiles::do_next() {
     // A call may wait all the same, where the node has slept since it was last looked at: then it is queued again.
     while (const std::optional<Digest> left = queue_.leave_in_vain())
         if (options_.on_ready) lock_.call_back([&] { options_.on_ready(*left); });
-    if (queue_.empty()) return false;
+    if (queue_.empty()) {
+        if (!queue_.take_evicted()) return false;
+        workers_.begin_work();
+        {
+            const UnlockedOf free(lock_.mutex());
+            if (used() != nullptr) used()->free_modules();
+        }
+        workers_.end_work();
+        return true;
+    }
     PackageCode& package = queue_.begin();
     const Digest digest = package.store->digest();
     workers_.begin_work();
@@ -92,6 +101,7 @@ Result<NewCode> Compiles::compile(PackageCode& package) {
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Forms::bitcode)));
         ROVE_TRY(bitcode::NamesInImage names, names_in_image(package, loaded));
         ROVE_TRY(bitcode::Compiler * opened, compiler());
+        used_ = opened;
         ROVE_TRY(made.module, opened->compile({.name = package.functions.size() == 1 ? package.functions.front()->name
                                                                                      : package.store->manifest().name,
                                                .remedy = Lacking::remedy(package),

@@ -6,6 +6,7 @@
 // A package whose bitcode cannot be compiled goes on as its image.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 
@@ -53,6 +54,7 @@ public:
     [[nodiscard]] bool do_next() REQUIRES(lock_of<CodeCache>);
     // Opens the compiler. An error is ignored: it occurs again when the code is needed, and is reported then. Without the lock.
     void warm_up() const;
+    [[nodiscard]] bitcode::Compiler* used() const { return used_; }  // null: nothing was compiled
 
 private:
     // What a package has while its bitcode is compiled.
@@ -79,6 +81,7 @@ private:
     NewCodes& new_codes_;
     Workers& workers_;
     Constructors& constructors_;
+    std::atomic<bitcode::Compiler*> used_ = nullptr;
 };
 
 }  // namespace rove::code

@@ -114,6 +114,7 @@ void Evictor::evict(const std::vector<PackageCode*>& victims) {
             package->publish();
         } else {
             known_.take_back_entries(*package);
+            if (package->module) compile_queue_.note_evicted();
             package->release_code();
             compile_queue_.leave(*package);
             package->compile = PackageCode::Compile::none;
@@ -122,6 +123,7 @@ void Evictor::evict(const std::vector<PackageCode*>& victims) {
         }
         budgets_.count(*package);
     }
+    if (compile_queue_.has_evicted()) lock_.notify_all();  // the worker for bitcode
 }
 
 }  // namespace rove::code

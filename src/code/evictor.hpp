@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "code/budgets.hpp"
+#include "code/cache_lock.hpp"
 #include "code/candidates.hpp"
 #include "code/compile_queue.hpp"
 #include "code/known.hpp"
@@ -23,6 +24,7 @@ class Evictor {
 public:
     // The parts of the cache that this one uses. They outlive it.
     struct Beside {
+        CacheLock& lock;
         Known& known;
         Budgets& budgets;
         Candidates& candidates;
@@ -30,7 +32,8 @@ public:
         CompileQueue& compile_queue;
     };
     explicit Evictor(Beside beside)
-        : known_(beside.known),
+        : lock_(beside.lock),
+          known_(beside.known),
           budgets_(beside.budgets),
           candidates_(beside.candidates),
           uses_(beside.uses),
@@ -53,6 +56,7 @@ private:
     [[nodiscard]] bool evict_uncalled(const PackageCode& but) REQUIRES(lock_of<CodeCache>);
     void drop_spare_slices(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
+    CacheLock& lock_;
     Known& known_;
     Budgets& budgets_;
     Candidates& candidates_;

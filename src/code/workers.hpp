@@ -55,6 +55,10 @@ public:
     void begin_work() REQUIRES(lock_of<CodeCache>) { ++working_; }
     // Wakes and calls whoever waits for the package.
     void end_work(const Digest& package) REQUIRES(lock_of<CodeCache>);
+    void end_work() REQUIRES(lock_of<CodeCache>) {  // that was no package's
+        --working_;
+        lock_.notify_all();
+    }
     [[nodiscard]] std::size_t working() const REQUIRES(lock_of<CodeCache>) { return working_; }
 
 private:

@@ -100,24 +100,29 @@ TEST_F(CacheWithoutMemory, WhatCouldNotBeEnteredHoldsNothing) {
 
 TEST_F(CacheWithoutMemory, WhatCouldNotBecomeKnownIsKnownByNoName) {
     const auto counter = build("counter.c", kCounter);
-    CodeCache cache(options(Forms::image));
-    int refused = 1;
-    for (bool is_known = false; !is_known && refused < kMost; ++refused) {
-        refused_in = refused;
-        try {
-            is_known = cache.add(arriving(*counter, {Forms::image}), false).has_value();
-        } catch (const std::bad_alloc&) {
+    for (const bool is_new : {false, true}) {  // its tables have grown by then, or grow each time
+        auto cache = std::make_unique<CodeCache>(options(Forms::image));
+        int refused = 1;
+        for (bool is_known = false; !is_known && refused < kMost; ++refused) {
+            if (is_new) cache = std::make_unique<CodeCache>(options(Forms::image));
+            const auto arrives = arriving(*counter, {Forms::image});
+            refused_in = refused;
+            try {
+                is_known = cache->add(arrives, false).has_value();
+            } catch (const std::bad_alloc&) {
+            }
+            refused_in = 0;
+            if (is_known) continue;
+            for (const FunctionId& id : counter->function_ids())
+                EXPECT_EQ(cache->find(id), nullptr) << "allocation " << refused;
+            EXPECT_EQ(cache->find(counter->manifest().name + ":" + counter->manifest().entries.front()), nullptr);
+            EXPECT_EQ(cache->package(counter->digest()), nullptr) << "allocation " << refused;
+            EXPECT_EQ(cache->usage().packages, 0U);
         }
-        refused_in = 0;
-        if (is_known) continue;
-        for (const FunctionId& id : counter->function_ids())
-            EXPECT_EQ(cache.find(id), nullptr) << "allocation " << refused;
-        EXPECT_EQ(cache.find(counter->manifest().name + ":" + counter->manifest().entries.front()), nullptr);
-        EXPECT_EQ(cache.package(counter->digest()), nullptr) << "allocation " << refused;
+        EXPECT_GT(refused, 5);
+        EXPECT_LT(refused, kMost);
+        EXPECT_EQ(call(*cache, *cache->find(counter->function_ids().front())), 41);
     }
-    EXPECT_GT(refused, 5);
-    EXPECT_LT(refused, kMost);
-    EXPECT_EQ(call(cache, *cache.find(counter->function_ids().front())), 41);
 }
 
 // What it takes to put names that have come is taken before anything is put.
@@ -278,6 +283,42 @@ TEST_F(WorkerWithoutMemory, BitcodeThatWasNotCompiledIsCompiledForTheNextCall) {
         (void)first_call_fails(cache, *function, errors, begin, end);
         EXPECT_EQ(call(cache, *function), 99);
     });
+}
+
+// ---- the compiler itself
+
+// A link that is cut off by that is no failure of the code, and leaves LLVM to the next one.
+TEST_F(CacheWithoutMemory, LinkingThatWasRefusedMemoryIsTriedAgain) {
+    const auto counter = build("counter.c", kCounter);
+    const auto slice = counter->slice_index(host_triple(), Forms::bitcode);
+    ASSERT_TRUE(slice);
+    const ByteBuffer bitcode = counter->raw_slice(*slice).value();
+    bitcode::Compiler& compiler = **bitcode::compiler();
+    const auto compile = [&] {
+        return compiler.compile(
+            {.name = "counter", .remedy = {}, .bitcode = bitcode, .resolve = [](std::string_view) -> void* {
+                 return nullptr;
+             }});
+    };
+    ASSERT_TRUE(compile());
+    int refused = 0;
+    for (int step = 1; step < 4'000; step = step + 1 + step / 12) {
+        refused_in = step;
+        try {
+            const auto made = compile();
+            if (refused_in == 0) {
+                ++refused;
+                EXPECT_FALSE(!made && made.error().code() == ErrorCode::failed)
+                    << step << ": " << made.error().message();
+            }
+        } catch (const std::bad_alloc&) {
+            ++refused;
+        }
+        refused_in = 0;
+        const auto again = compile();
+        ASSERT_TRUE(again) << step << ": " << again.error().message();
+    }
+    EXPECT_GT(refused, 20);
 }
 
 // ---- new code by itself

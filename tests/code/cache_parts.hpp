@@ -145,7 +145,8 @@ protected:
     Candidates candidates_;
     Budgets budgets_{options_, candidates_, uses_};
     CompileQueue compile_queue_;
-    Evictor evictor_{{.known = known_,
+    Evictor evictor_{{.lock = lock_,
+                      .known = known_,
                       .budgets = budgets_,
                       .candidates = candidates_,
                       .uses = uses_,

@@ -19,6 +19,32 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// LLVM takes its time for that, so nobody waits for it who needs the cache.
+TEST_F(CompilingTest, WhatEvictedModulesHadIsFreedWithTheLockFree) {
+    constexpr const char* kAnswers =
+        "ROVE_ENTRY void answer(rove_here *h, const void *p, size_t n) { *(long *)p = 7; }";
+    GivenCompiler compiler;
+    compiler.compiles = [](const bitcode::CompileRequest& request) { return (*bitcode::compiler())->compile(request); };
+    CodeOptions given = options(Forms::bitcode, 1);  // code that is called evicts the code before it
+    given.compiler = [&compiler] { return &compiler; };
+    std::atomic<int> frees = 0;
+    {
+        CodeCache cache(given);
+        compiler.frees_modules = [&] {
+            EXPECT_EQ(cache.usage().evictions, 1U);
+            ++frees;
+        };
+        ASSERT_TRUE(cache.add(arriving(*build("one.c", kAnswers), {Forms::bitcode}), false));
+        EXPECT_EQ(call(cache, *cache.find("one:answer")), 7);
+        EXPECT_EQ(frees, 0);
+        ASSERT_TRUE(cache.add(arriving(*build("two.c", kAnswers), {Forms::bitcode}), false));
+        cache.wait_for_tiers();
+        EXPECT_EQ(frees, 1);
+        compiler.frees_modules = [&frees] { ++frees; };
+    }
+    EXPECT_EQ(frees, 2) << "and when the cache ends";
+}
+
 // A call waits for its package's bitcode where that has no image; nobody does where the image runs meanwhile.
 TEST_F(CompilingTest, WhatCallsWaitForIsCompiledFirst) {
     CodeCache cache(slow_options());

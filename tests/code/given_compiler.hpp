@@ -69,9 +69,10 @@ public:
         return compiles(request);
     }
     void warm_up() override { warms_up(); }
+    void free_modules() override { frees_modules(); }
 
     std::function<Result<std::unique_ptr<bitcode::CompiledModule>>(const bitcode::CompileRequest&)> compiles;
-    std::function<void()> warms_up = [] {};
+    std::function<void()> warms_up = [] {}, frees_modules = [] {};
 };
 
 }  // namespace rove::code

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <list>
 #include <map>
 #include <set>
 
@@ -93,7 +95,7 @@ void leave_unwinding_whole(llvm::jitlink::PassConfiguration& config) {
     passes.insert(passes.begin(), &keep_unwinding);
 }
 
-// Keeps what is linked, by the library that it is linked into, because ORC lets one thread's lookup link what another thread has asked for.
+// Keeps what is linked, by the library that it is linked into.
 class LinkRecorder final : public orc::ObjectLinkingLayer::Plugin {
 public:
     static LinkRecorder& instance() {
@@ -134,7 +136,7 @@ private:
     std::map<const orc::JITDylib*, Linked> linked_ GUARDED_BY(mutex_);
 };
 
-// What ORC reports while it links. The error that it returns names what was not made; the report says why.
+// What ORC reports while it links, in a session one link at a time. The error that it returns names what was not made; the report says why.
 class Reported {
 public:
     static Reported& instance() {
@@ -146,8 +148,7 @@ public:
         if (words_.size() < kBytesMax)
             words_ += (words_.empty() ? "" : "; ") + words.substr(0, kBytesMax);  // it may list a whole module
     }
-    // Since it was last taken: another link that runs at the same time may have a part in it.
-    std::string take() {
+    std::string take() {  // since it was last taken
         const MutexLock lock(mutex_);
         return std::exchange(words_, {});
     }
@@ -180,10 +181,23 @@ Result<std::unique_ptr<orc::LLJIT>> make_session() {
     return std::move(*jit);
 }
 
-// LLVM unwinds no locks: where it has given up in a session, or memory ran out there, whoever enters the session again waits for ever.
+// What a module has in a session.
+struct InSession {
+    orc::JITDylib& library;
+    std::map<std::string, void*> addresses;
+    Linked linked;
+};
+
+// Where code is linked. LLVM unwinds no locks: where it has given up in a session, or memory ran out there, whoever enters the session again
+// waits for ever. So whoever enters it holds `working`, leaves it as lost in these cases, and is never one whom others wait for.
 struct Session {
+    explicit Session(std::unique_ptr<orc::LLJIT> made) : jit(std::move(made)) {}
     const std::unique_ptr<orc::LLJIT> jit;
-    std::atomic<bool> is_lost{false};
+    Mutex working;
+    bool is_lost GUARDED_BY(working) = false;
+    Mutex leaving;
+    // Of modules that were destroyed, until free_modules_in(): taking one out of LLVM costs time by the number of names in the process.
+    std::list<InSession> left GUARDED_BY(leaving);
 };
 
 struct SharedSession {
@@ -202,12 +216,12 @@ Result<Session*> shared_session() {
     const MutexLock lock(shared.mutex);
     if (shared.kept != nullptr) return shared.kept;
     ROVE_TRY(auto made, make_session());
-    shared.kept = new Session{.jit = std::move(made)};
+    shared.kept = new Session(std::move(made));
     return shared.kept;
 }
 
 // The next compile gets a new one. Code that was linked before goes on, and stays in memory.
-void leave_session(Session& session) {
+void leave_session(Session& session) REQUIRES(session.working) {
     session.is_lost = true;
     SharedSession& shared = SharedSession::of_process();
     const MutexLock lock(shared.mutex);
@@ -252,21 +266,20 @@ private:
 
 class OrcModule final : public CompiledModule {
 public:
-    OrcModule(const Session& session, orc::JITDylib& library) : session_(session), library_(library) {}
+    OrcModule(Session& session, orc::JITDylib& library) : session_(session) {
+        in_session_.push_back({.library = library, .addresses = {}, .linked = {}});
+    }
+    // Under whatever locks of a node: so it enters no session, and needs no memory.
     ~OrcModule() override {
-        if (session_.is_lost) return;
-        (void)LinkRecorder::instance().take(library_);  // of a compile that failed after linking
-        orc::ExecutionSession& execution = session_.jit->getExecutionSession();
-        llvm::consumeError(execution.removeJITDylib(library_));
-        addresses.clear();
-        execution.getSymbolStringPool()->clearDeadEntries();  // it keeps each name that it was ever asked for
+        const MutexLock lock(session_.leaving);
+        session_.left.splice(session_.left.end(), in_session_);
     }
 
     void* find(std::string_view name) const override {
-        const auto found = addresses.find(std::string(name));
-        return found != addresses.end() ? found->second : nullptr;
+        const auto found = here().addresses.find(std::string(name));
+        return found != here().addresses.end() ? found->second : nullptr;
     }
-    std::size_t code_bytes() const override { return linked.bytes; }
+    std::size_t code_bytes() const override { return here().linked.bytes; }
     bool has_constructors() const override { return !constructors.empty(); }
     bool has_own_statics() const override { return own_statics; }
     void run_constructors() override {
@@ -277,22 +290,42 @@ public:
     }
 
     bool can_put(std::string_view name) const override {
-        const auto lacked = linked.lacks.find(name);
-        return lacked == linked.lacks.end() || !lacked->second.is_elsewhere;
+        const LackedNames& lacks = here().linked.lacks;
+        const auto lacked = lacks.find(name);
+        return lacked == lacks.end() || !lacked->second.is_elsewhere;
     }
     Status put(const std::vector<std::pair<std::string_view, void*>>& names) override {
-        return put_names(linked.lacks, names);
+        return put_names(here().linked.lacks, names);
     }
 
-    std::map<std::string, void*> addresses;
+    [[nodiscard]] InSession& here() { return in_session_.front(); }
+    [[nodiscard]] const InSession& here() const { return in_session_.front(); }
     std::vector<std::string> constructors;  // in the order in which they run
     bool own_statics = false;
-    Linked linked;
 
 private:
-    const Session& session_;
-    orc::JITDylib& library_;
+    Session& session_;
+    std::list<InSession> in_session_;  // one
 };
+
+// Takes out of LLVM what modules had that were destroyed since.
+void free_modules_in(Session& session) REQUIRES(session.working) {
+    std::list<InSession> left;
+    {
+        const MutexLock lock(session.leaving);
+        left.swap(session.left);
+    }
+    if (left.empty()) return;
+    orc::ExecutionSession& execution = session.jit->getExecutionSession();
+    std::vector<orc::JITDylibSP> libraries;
+    for (const InSession& each : left) {
+        (void)LinkRecorder::instance().take(each.library);  // of a compile that failed after linking
+        libraries.emplace_back(&each.library);
+    }
+    llvm::consumeError(execution.removeJITDylibs(std::move(libraries)));
+    left.clear();
+    execution.getSymbolStringPool()->clearDeadEntries();  // it keeps each name that it was ever asked for
+}
 
 tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names& names, llvm::Error error) {
     const std::string reported = Reported::instance().take();
@@ -302,14 +335,14 @@ tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names
     return fail(ErrorCode::failed, "no symbol {} for {}; {}", quoted(names.missing), request.name, request.remedy);
 }
 
-Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, const Session& session,
-                                             Generated generated) {
+Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, Session& session, Generated generated) {
     orc::LLJIT& jit = *session.jit;
     static constinit std::atomic<unsigned> number{0};
     (void)Reported::instance().take();
     orc::ExecutionSession& execution = jit.getExecutionSession();
     orc::JITDylib& library = execution.createBareJITDylib(fmt::format("{}.{}", request.name, number++));
     auto compiled = std::make_unique<OrcModule>(session, library);
+    InSession& in_session = compiled->here();
     compiled->constructors = std::move(generated.constructors);
     compiled->own_statics = generated.own_statics;
     orc::SymbolLookupSet wanted;
@@ -324,16 +357,29 @@ Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, cons
     auto found = execution.lookup(orc::makeJITDylibSearchOrder(&library), std::move(wanted));
     names->request = nullptr;
     if (!found) return compile_failure(request, *names, found.takeError());
-    for (const auto& [name, symbol] : *found) compiled->addresses[(*name).str()] = symbol.getAddress().toPtr<void*>();
-    compiled->linked = LinkRecorder::instance().take(library);
+    for (const auto& [name, symbol] : *found) in_session.addresses[(*name).str()] = symbol.getAddress().toPtr<void*>();
+    in_session.linked = LinkRecorder::instance().take(library);
     for (const std::string& each : compiled->constructors)
         if (request.in_image.empty() && compiled->find(each) == nullptr)
             return fail(ErrorCode::internal, "a constructor of {} is not among its symbols", request.name);
     // Names are held here and by ORC, twice, with some words each (measured: 260 bytes for one of 10 letters).
-    for (const std::string& name : generated.names) compiled->linked.bytes += 3 * name.size() + 230;
-    for (const auto& [name, lacked] : compiled->linked.lacks)
-        compiled->linked.bytes += lacked.places.size() * sizeof(LackedName::Place);
+    for (const std::string& name : generated.names) in_session.linked.bytes += 3 * name.size() + 230;
+    for (const auto& [name, lacked] : in_session.linked.lacks)
+        in_session.linked.bytes += lacked.places.size() * sizeof(LackedName::Place);
     return compiled;
+}
+
+// Works in a session, which is left where LLVM gives up or memory runs out in it.
+Status in_session(Session& session, const std::string& what, const std::function<void()>& work)
+    REQUIRES(session.working) {
+    try {
+        Status done = run_guarded(what, work);
+        if (!done && done.error().code() == ErrorCode::failed) leave_session(session);  // else nothing has begun
+        return done;
+    } catch (const std::bad_alloc&) {
+        leave_session(session);
+        throw;
+    }
 }
 
 }  // namespace
@@ -342,19 +388,30 @@ Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
     GenerateRequest generates{.name = request.name, .bitcode = request.bitcode, .in_image = {}};
     for (const auto& [name, address] : request.in_image) generates.in_image.push_back(name);
     ROVE_TRY(Generated generated, CompilerProcesses::of_process().generate(generates, request.bounds));
-    ROVE_TRY(Session* const session, shared_session());
-    std::optional<Result<std::unique_ptr<CompiledModule>>> compiled;
-    const Status ended = run_guarded(request.name, [&] {
-        try {
+    for (;;) {
+        ROVE_TRY(Session* const session, shared_session());
+        const MutexLock lock(session->working);
+        if (session->is_lost) continue;  // while this one waited for it
+        std::optional<Result<std::unique_ptr<CompiledModule>>> compiled;
+        ROVE_CHECK(in_session(*session, request.name, [&]() REQUIRES(session->working) {
+            free_modules_in(*session);
             compiled.emplace(link(request, *session, std::move(generated)));
-        } catch (const std::bad_alloc&) {
-            leave_session(*session);
-            throw;
-        }
-    });
-    if (ended) return std::move(*compiled);
-    leave_session(*session);
-    return tl::unexpected<Error>(ended.error());
+        }));
+        return std::move(*compiled);
+    }
+}
+
+void free_modules() {
+    SharedSession& shared = SharedSession::of_process();
+    Session* const session = [&shared] {
+        const MutexLock lock(shared.mutex);
+        return shared.kept;
+    }();
+    if (session == nullptr) return;
+    const MutexLock lock(session->working);
+    if (!session->is_lost)
+        (void)in_session(*session, "code that was evicted",
+                         [session]() REQUIRES(session->working) { free_modules_in(*session); });
 }
 
 }  // namespace rove::bitcode

@@ -6,5 +6,6 @@
 namespace rove::bitcode {
 
 [[nodiscard]] Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request);
+void free_modules();
 
 }  // namespace rove::bitcode
