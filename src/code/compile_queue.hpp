@@ -3,10 +3,12 @@
 // Threads: under the lock of the cache.
 //
 // Invariants: a package is in it exactly while its `compile` is `queued`, and once. Those without code come first, because calls wait for
-// them; and of these no node's come twice in a row while another's wait, because LLVM may take two minutes for one (bitcode::Bounds).
+// them; and of these each node's next comes after one of every other node that waits, because LLVM may take two minutes for one
+// (bitcode::Bounds).
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -19,22 +21,24 @@ class CompileQueue {
 public:
     [[nodiscard]] bool empty() const REQUIRES(lock_of<CodeCache>) { return queue_.empty(); }
     void push(PackageCode& package) REQUIRES(lock_of<CodeCache>) {
-        const auto place = package.loaded() ? queue_.end()
-                                            : std::find_if(queue_.begin(), queue_.end(),
-                                                           [](const PackageCode* each)
-                                                               REQUIRES(lock_of<CodeCache>) { return each->loaded(); });
-        queue_.insert(place, &package);
+        // A node's packages have one turn each. The first has the turn of now, or the next one where this node was served last.
+        package.compile_turn = package.from == served_ ? turn_ + 1 : turn_;
+        for (const PackageCode* each : queue_)
+            if (each->from == package.from)
+                package.compile_turn = std::max(package.compile_turn, each->compile_turn + 1);
+        queue_.push_back(&package);
         package.compile = PackageCode::Compile::queued;
     }
     // The next, which is compiled from now on. Precondition: there is one.
     [[nodiscard]] PackageCode& begin() REQUIRES(lock_of<CodeCache>) {
-        auto next = std::find_if(queue_.begin(), queue_.end(),
-                                 [this](const PackageCode* each)
-                                     REQUIRES(lock_of<CodeCache>) { return each->from != served_ || each->loaded(); });
-        if (next == queue_.end() || (*next)->loaded()) next = queue_.begin();
+        const auto next = std::min_element(
+            queue_.begin(), queue_.end(), [](const PackageCode* a, const PackageCode* b) REQUIRES(lock_of<CodeCache>) {
+                return std::pair(a->loaded(), a->compile_turn) < std::pair(b->loaded(), b->compile_turn);
+            });
         PackageCode& package = **next;
         queue_.erase(next);
         served_ = package.from;
+        turn_ = std::max(turn_, package.compile_turn);
         package.compile = PackageCode::Compile::begun;
         return package;
     }
@@ -64,7 +68,9 @@ public:
 private:
     std::deque<PackageCode*> queue_ GUARDED_BY(lock_of<CodeCache>);
     bool has_evicted_ GUARDED_BY(lock_of<CodeCache>) = false;
-    NodeId served_ GUARDED_BY(lock_of<CodeCache>) = kNoNode;  // whose package was last
+    // Whose package was last, and its turn.
+    NodeId served_ GUARDED_BY(lock_of<CodeCache>) = kNoNode;
+    std::uint64_t turn_ GUARDED_BY(lock_of<CodeCache>) = 0;
 };
 
 }  // namespace rove::code

@@ -169,7 +169,8 @@ public:
 
     CodeCache& cache;
     const std::shared_ptr<PackageStore> store;
-    NodeId from = kNoNode;  // who has sent it first
+    NodeId from = kNoNode;                                          // who has sent it first
+    std::uint64_t compile_turn GUARDED_BY(lock_of<CodeCache>) = 0;  // CompileQueue's
     std::vector<std::unique_ptr<Function>> functions;
     bool resident GUARDED_BY(lock_of<CodeCache>) = false;
     bool interface GUARDED_BY(lock_of<CodeCache>) = false;  // loaded as one: others link to it

@@ -211,7 +211,30 @@ TEST_F(CompileQueueTest, NodesTakeTurns) {
     EXPECT_FALSE(queue.leave_in_vain());
     std::vector<NodeId> order;
     while (!queue.empty()) order.push_back(queue.begin().from);
-    EXPECT_EQ(order, (std::vector<NodeId>{1, 2, 1, 3, 1, 2}));
+    EXPECT_EQ(order, (std::vector<NodeId>{1, 2, 3, 1, 2, 1}));
+}
+
+// As one process may, which has several clients' ids.
+TEST_F(CompileQueueTest, TwoThatBringMoreAndMoreKeepNobodyWaiting) {
+    const LockOf lock(mutex_);
+    std::vector<std::unique_ptr<PackageCode>> all;
+    CompileQueue queue;
+    const auto comes = [&](NodeId from) REQUIRES(lock_of<CodeCache>) {
+        all.push_back(package("sum" + std::to_string(all.size()), 10));
+        all.back()->from = from;
+        all.back()->await();
+        queue.push(*all.back());
+    };
+    for (int i = 0; i < 10; ++i)
+        for (const NodeId from : {1, 2}) comes(from);
+    EXPECT_EQ(queue.begin().from, 1U);
+    comes(3);
+    std::vector<NodeId> order;
+    while (!queue.empty() && order.size() < 4) {
+        order.push_back(queue.begin().from);
+        comes(order.back());
+    }
+    EXPECT_EQ(order, (std::vector<NodeId>{2, 3, 1, 2}));
 }
 
 TEST_F(CompileQueueTest, WhatHasNoCodeComesFirst) {
