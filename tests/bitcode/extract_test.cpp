@@ -101,6 +101,25 @@ TEST_F(SharedCodeTest, IsOptimisedBeforeItIsCopied) {
         {.name = "calls", .bitcode = prepared->bitcode, .resolve = [](std::string_view) { return nullptr; }}));
 }
 
+// What several packages have in common is optimised before prepare() sees it.
+TEST_F(SharedCodeTest, UnionsHaveZerosBeyondTheirFirstMember) {
+    const auto all = extracted(R"(
+inline const union { void* first; struct { int a, b, c; } other; } read = {nullptr};
+inline int large_too(volatile int* v, int n) noexcept { return read.other.c != 0 ? n : large(v, n) + 7; }
+static int begins(int n) { int v[8] = {}; return large_too(v, n) - large(v, n); }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<begins>::run};
+)");
+    const auto prepared = prepare(all.begin()->second);
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    const auto compiled = compiler_->compile(
+        {.name = "begins", .bitcode = prepared->bitcode, .resolve = [](std::string_view) { return nullptr; }});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    using Run = void (*)(void*, int*, std::size_t);
+    int result = 0;
+    reinterpret_cast<Run>((*compiled)->find(prepared->entries.front()))(nullptr, &result, 3);
+    EXPECT_EQ(result, 7);
+}
+
 TEST_F(SharedCodeTest, HasOneObjectFileForAllPackages) {
     SharedObjects shared;
     std::shared_ptr<const SharedObject> object;

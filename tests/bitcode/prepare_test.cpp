@@ -451,6 +451,16 @@ TEST_F(PrepareTest, AssemblyThatNamesAStaticIsRefusedWhereOnlyBitcodeIsWanted) {
     EXPECT_TRUE(bitcode_with(R"("movl %1, %0" : "=r"(v) : "m"(named))"));
 }
 
+// As in the program's file. The optimiser would drop what depends on a value that is never defined.
+TEST_F(PrepareTest, UnionsHaveZerosBeyondTheirFirstMember) {
+    auto* const module = load("union.c", R"(
+union { void *first; struct { int a, b, c, d[4]; } other; } shared = {0};
+ROVE_ENTRY int plus(int n) { if (shared.other.c != 0) n = 1000; return n + shared.other.d[n & 3]; }
+)");
+    ASSERT_NE(module, nullptr);
+    EXPECT_EQ(call(*module, "plus", 5), 5);
+}
+
 TEST_F(PrepareTest, ManyThreadsCompileAtOnceAndEachKnowsItsOwnSize) {
     const auto small = prepare({bitcode_of("count.c", kCounter)});
     const auto large = prepare({bitcode_of(

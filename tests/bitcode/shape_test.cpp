@@ -5,6 +5,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include "bitcode/allocation.hpp"
+#include "bitcode/initial_values.hpp"
 #include "bitcode/listed.hpp"
 #include "bitcode/package/contraction.hpp"
 #include "bitcode/package/exit_handlers.hpp"
@@ -223,6 +224,29 @@ TEST_F(Shape, AnEntryNeedsTheCpuThatItWasCompiledFor) {
     EXPECT_TRUE(needs[0].empty() && needs[1].empty());
     ASSERT_EQ(needs[2].size(), 1U);
     EXPECT_NE(needs[2].front().find("avx2"), std::string::npos) << needs[2].front();
+}
+
+// ---- what variables begin with
+
+TEST_F(Shape, VariablesBeginWithZerosWhereTheCompilerLeftItOpen) {
+    llvm::Module& module =
+        of("@part = global { i32, [4 x i8], [2 x { i8, i16 }] } { i32 1, [4 x i8] undef, "
+           "[2 x { i8, i16 }] [{ i8, i16 } { i8 2, i16 undef }, { i8, i16 } poison] }\n"
+           "@vector = global <2 x i32> <i32 undef, i32 7>\n@whole = global [9 x i8] poison\n"
+           "@of_address = global { ptr, i32 } { ptr @part, i32 undef }\n@declared = external global i32\n");
+    define_initial_values(module);
+    const auto begins = [&module](const char* name) {
+        std::string text;
+        llvm::raw_string_ostream(text) << *module.getNamedGlobal(name)->getInitializer();
+        return text;
+    };
+    EXPECT_EQ(begins("part"),
+              "{ i32, [4 x i8], [2 x { i8, i16 }] } { i32 1, [4 x i8] zeroinitializer, [2 x { i8, i16 }] "
+              "[{ i8, i16 } { i8 2, i16 0 }, { i8, i16 } zeroinitializer] }");
+    EXPECT_EQ(begins("vector"), "<2 x i32> <i32 0, i32 7>");
+    EXPECT_EQ(begins("whole"), "[9 x i8] zeroinitializer");
+    EXPECT_EQ(begins("of_address"), "{ ptr, i32 } { ptr @part, i32 0 }");
+    EXPECT_FALSE(module.getNamedGlobal("declared")->hasInitializer());
 }
 
 // ---- the program's own copies of what nodes have

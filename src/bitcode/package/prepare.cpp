@@ -11,6 +11,7 @@
 #include "bitcode/compilable.hpp"
 #include "bitcode/emit.hpp"
 #include "bitcode/guard.hpp"
+#include "bitcode/initial_values.hpp"
 #include "bitcode/instrumentation.hpp"
 #include "bitcode/optimised.hpp"
 #include "bitcode/package/contraction.hpp"
@@ -46,6 +47,7 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
         // Spellings of one triple (pc or unknown) would only make the linker warn.
         module->setTargetTriple(triple);
         module->setDataLayout(machine.createDataLayout());
+        define_initial_values(*module);
         // Before joining, as these would be joined into strange names otherwise.
         llvm::StripDebugInfo(*module);
         if (auto* ident = module->getNamedMetadata("llvm.ident")) ident->eraseFromParent();

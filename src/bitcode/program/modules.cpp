@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bitcode/allocation.hpp"
+#include "bitcode/initial_values.hpp"
 #include "bitcode/listed.hpp"
 
 namespace rove::bitcode {
@@ -76,6 +77,7 @@ Result<llvm::Module*> Modules::get(std::size_t index) {
             function.setIsMaterializable(false);
             function.deleteBody();
         }
+    define_initial_values(**read);  // constants are read by the optimiser before prepare() sees them (SharedCode)
     leave_out_replaced(**read);
     module = std::move(*read);
     return module.get();
