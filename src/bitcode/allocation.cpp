@@ -3,22 +3,45 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/DerivedTypes.h>
+#include <llvm/Support/raw_ostream.h>
 
 namespace rove::bitcode {
 
 namespace {
 
-bool is_of_c(llvm::StringRef name) {
-    static constexpr llvm::StringLiteral names[] = {
-        "malloc",         "free",   "calloc",  "realloc", "aligned_alloc",     "memalign",
-        "posix_memalign", "valloc", "pvalloc", "cfree",   "malloc_usable_size"};
-    return llvm::is_contained(names, name);
-}
+// Names of C's functions are free for other things, too, where their header is not included: a program may have a variable or a function of
+// another type that is called valloc.
+struct Allocating {
+    llvm::StringLiteral name, type;
+};
 
+constexpr Allocating kOfC[] = {
+    {"malloc", "ptr (i64)"},
+    {"free", "void (ptr)"},
+    {"calloc", "ptr (i64, i64)"},
+    {"realloc", "ptr (ptr, i64)"},
+    {"aligned_alloc", "ptr (i64, i64)"},
+    {"memalign", "ptr (i64, i64)"},
+    {"posix_memalign", "i32 (ptr, i64, i64)"},
+    {"valloc", "ptr (i64)"},
+    {"pvalloc", "ptr (i64)"},
+    {"malloc_usable_size", "i64 (ptr)"},
+};
 // What allocates by malloc(): an allocator that replaces it brings these, too.
-bool is_beside_malloc(llvm::StringRef name) {
-    static constexpr llvm::StringLiteral names[] = {"strdup", "strndup", "wcsdup", "reallocarray"};
-    return llvm::is_contained(names, name);
+constexpr Allocating kBesideMalloc[] = {
+    {"strdup", "ptr (ptr)"},
+    {"strndup", "ptr (ptr, i64)"},
+    {"wcsdup", "ptr (ptr)"},
+    {"reallocarray", "ptr (ptr, i64, i64)"},
+};
+
+bool is_one_of(llvm::ArrayRef<Allocating> functions, const llvm::GlobalValue& value) {
+    return llvm::any_of(functions, [&value](const Allocating& each) {
+        if (value.getName() != each.name) return false;
+        std::string type;
+        llvm::raw_string_ostream(type) << *value.getValueType();
+        return type == each.type;
+    });
 }
 
 bool is_of_cpp(llvm::StringRef name) {
@@ -33,9 +56,8 @@ bool is_of_cpp(llvm::StringRef name) {
 }  // namespace
 
 bool replaces_allocation(const llvm::GlobalValue& value, bool with_malloc) {
-    return !value.isDeclaration() && !value.hasLocalLinkage() &&
-           (is_of_cpp(value.getName()) || is_of_c(value.getName()) ||
-            (with_malloc && is_beside_malloc(value.getName())));
+    return !value.isDeclaration() && !value.hasLocalLinkage() && llvm::isa<llvm::FunctionType>(value.getValueType()) &&
+           (is_of_cpp(value.getName()) || is_one_of(kOfC, value) || (with_malloc && is_one_of(kBesideMalloc, value)));
 }
 
 llvm::Function* declare_allocation(const llvm::GlobalValue& replaced, llvm::Module& into) {

@@ -261,6 +261,17 @@ TEST_F(Shape, AReplacedAllocatorStaysAtHome) {
     EXPECT_FALSE(module.getFunction("strdup")->isDeclaration()) << "malloc() is not the program's own";
 }
 
+TEST_F(Shape, WhatHasAnAllocatorsNameAndAnotherTypeIsTheProgramsOwn) {
+    llvm::Module& module =
+        of("@valloc = global [4 x double] zeroinitializer\n@malloc_usable_size = global i32 3\n"
+           "@pvalloc = alias i32 (i32), ptr @memalign\n"
+           "define i32 @memalign(i32 %n) {\nret i32 %n\n}\ndefine double @cfree(double %n) {\nret double %n\n}\n"
+           "define void @free(ptr %p) {\nret void\n}\n");
+    EXPECT_EQ(leave_out_allocation(module), Names{"free"});
+    for (const char* name : {"valloc", "malloc_usable_size", "pvalloc", "memalign", "cfree"})
+        EXPECT_FALSE(module.getNamedValue(name)->isDeclaration()) << name;
+}
+
 TEST_F(Shape, WithAMallocOfItsOwnGoesWhatAllocatesByIt) {
     llvm::Module& module =
         of("define ptr @malloc(i64 %n) {\nret ptr null\n}\ndefine ptr @strdup(ptr %p) {\nret ptr %p\n}\n");

@@ -72,7 +72,7 @@ llvm::GlobalValue* Copy::declare(const llvm::GlobalValue& source) {
         if (!source.hasLocalLinkage()) other->setName(name + ".other");
     }
     const bool defined = !source.isDeclaration();
-    if (replaces_allocation(source, from_.defines("malloc"))) {
+    if (replaces_allocation(source, from_.replaces_malloc())) {
         replaced_.push_back(llvm::demangle(name.str()));
         return declare_allocation(source, into_);
     }

@@ -26,7 +26,7 @@ std::string name_of(const llvm::GlobalValue& value) {
 
 Result<std::optional<Digest>> Fingerprints::of(const std::vector<const llvm::Function*>& functions) {
     if (program_.defines_of_library()) return std::nullopt;
-    std::string all = program_.defines("malloc") ? "its own malloc\n" : "";
+    std::string all = program_.replaces_malloc() ? "its own malloc\n" : "";
     std::vector<Index> rest;
     for (const llvm::Function* each : functions) {
         ROVE_TRY(rest.emplace_back(), index_of(*each));
@@ -67,7 +67,7 @@ Status Fingerprints::define(Index index) {
     std::string facts = facts_of(value);
     Definition definition;
     // Copy leaves it where it is, and so must SharedCode, which inlines what has been read.
-    if (replaces_allocation(value, program_.defines("malloc"))) {
+    if (replaces_allocation(value, program_.replaces_malloc())) {
         facts += "stays\n";
         definition.digest = Definitions::declaration_of(value);
     } else {

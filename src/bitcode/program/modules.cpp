@@ -107,6 +107,7 @@ void Modules::note_definitions(const llvm::Module& module, std::size_t index) {
             continue;
         }
         defines_of_library_ = defines_of_library_ || (is_of_library(value) && !replaces_allocation(value, true));
+        replaces_malloc_ = replaces_malloc_ || (value.getName() == "malloc" && replaces_allocation(value, false));
         const auto [known, added] = defined_in_.try_emplace(value.getName().str(), index);
         if (!added && value.isStrongDefinitionForLinker()) known->second = index;
     }

@@ -37,8 +37,8 @@ public:
     [[nodiscard]] const std::vector<const llvm::Function*>& bodies(std::size_t index) const { return bodies_[index]; }
     // Notes what a module defines. To be called for each of them before definition_of().
     void note_definitions(const llvm::Module& module, std::size_t index);
-    // Whether a module defines a function or variable of this name with external linkage.
-    [[nodiscard]] bool defines(const std::string& name) const { return defined_in_.contains(name); }
+    // Whether a module defines a malloc() in place of the C library's (allocation.hpp).
+    [[nodiscard]] bool replaces_malloc() const { return replaces_malloc_; }
     // Whether a module defines a function that LLVM takes for C's library's and may call by itself, but those that allocate: they never travel.
     [[nodiscard]] bool defines_of_library() const { return defines_of_library_; }
     // Whether LLVM knows a function of that name from C's library.
@@ -98,6 +98,7 @@ private:
     std::vector<std::vector<const llvm::Function*>> bodies_;
     std::unordered_map<std::string, std::size_t>
         defined_in_;  // by name: what others may refer to, and in which module it is
+    bool replaces_malloc_ = false;
     bool defines_of_library_ = false;
     std::unordered_map<std::string, Making> makings_;  // by the variable's name
     FunctionSimplifier simplifier_;

@@ -119,7 +119,7 @@ Status SharedCode::find(std::vector<const llvm::Value*> rest, InModules& shared)
         if (!seen.insert(next).second) continue;
         if (const auto* const met = llvm::dyn_cast<llvm::GlobalValue>(next)) {
             ROVE_TRY(const llvm::GlobalValue* const value, program_.definition_of(*met));
-            if (replaces_allocation(*value, program_.defines("malloc")) || !reached_.insert(value).second) continue;
+            if (replaces_allocation(*value, program_.replaces_malloc()) || !reached_.insert(value).second) continue;
             next = value;
         }
         if (const auto* const function = llvm::dyn_cast<llvm::Function>(next);
