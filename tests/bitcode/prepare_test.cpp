@@ -451,6 +451,17 @@ TEST_F(PrepareTest, AssemblyThatNamesAStaticIsRefusedWhereOnlyBitcodeIsWanted) {
     EXPECT_TRUE(bitcode_with(R"("movl %1, %0" : "=r"(v) : "m"(named))"));
 }
 
+TEST_F(PrepareTest, AssemblyThatDoesNotTravelIsOfTheFunctionThatHasIt) {
+    const auto prepared = prepare({bitcode_of(
+        "rept.c",
+        "static int fills(int n) { __asm__(\".rept 9; nop; .endr\"); return n; }\nint (*volatile kept)(int);\n"
+        "ROVE_ENTRY int keep(int n) { kept = fills; return n; }\n")});
+    ASSERT_FALSE(prepared);
+    EXPECT_EQ(prepared.error().message(),
+              "fills cannot be compiled: its assembly has the directive .rept, which does "
+              "not travel; write out what it stands for");
+}
+
 // As in the program's file. The optimiser would drop what depends on a value that is never defined.
 TEST_F(PrepareTest, UnionsHaveZerosBeyondTheirFirstMember) {
     auto* const module = load("union.c", R"(

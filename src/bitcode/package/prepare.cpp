@@ -145,12 +145,12 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     shared.end();
     settle_contraction(*module);
     ROVE_CHECK(lower_thread_locals(*module));
+    ROVE_CHECK(check_compilable(*module));  // while functions have the names that their authors know
     free_statics(*module, prepared.exports, prepared.statics);
     name_anchors(*module);
     reach_through_got(*module);
     prepared.pinned = must_stay(*module);
     prepared.image_obstacle = image_obstacle(*module);
-    ROVE_CHECK(check_compilable(*module));
 
     std::string why;
     llvm::raw_string_ostream out(why);
