@@ -25,6 +25,10 @@ constexpr llvm::StringLiteral kPlain[] = {
     "ident",     "file",           "loc",    "att_syntax", "intel_syntax", "code64",
     "arch",      "arch_extension", "cpu",    "inst",       "variant_pcs",
 };
+// What is between these is assembled or left out as it is written: either way it is looked at here. Not .ifdef and .ifndef: functions and
+// variables have other names in a package, so they would choose otherwise there, without a word.
+constexpr llvm::StringLiteral kConditional[] = {"if",   "ifeq", "ifne", "ifge",  "ifgt",  "ifle",   "iflt", "ifb",
+                                                "ifnb", "ifc",  "ifnc", "ifeqs", "ifnes", "elseif", "else", "endif"};
 // These fill up to a multiple of what they name.
 constexpr llvm::StringLiteral kAligning[] = {"align", "balign", "p2align"};
 constexpr unsigned kAlignmentMax = 4096, kAlignmentBitsMax = 12;
@@ -77,8 +81,9 @@ std::string why_not_here(llvm::StringRef statement) {
     if (lower == "section" || lower == "pushsection") {
         if (std::string why = why_not_section(argument); !why.empty()) return why;
     }
-    const bool is_plain =
-        llvm::StringRef(lower).starts_with("cfi_") || llvm::is_contained(kPlain, llvm::StringRef(lower));
+    const bool is_plain = llvm::StringRef(lower).starts_with("cfi_") ||
+                          llvm::is_contained(kPlain, llvm::StringRef(lower)) ||
+                          llvm::is_contained(kConditional, llvm::StringRef(lower));
     if (is_plain && !sets_place) return {};
     if (llvm::is_contained(kAligning, llvm::StringRef(lower))) {
         unsigned number = 0;

@@ -195,13 +195,18 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
          {"nop; nop", ".pushsection .text\\0A.byte 1, 2\\0A.popsection", ".pushsection .mine, \\22a\\22\\0A.popsection",
           ".Lhere${:uid}: nop\\0Ajmp .Lhere${:uid}", "1: jmp 1b", ".balign 16", ".p2align 4", "$(nop$|nop$)",
           "nop /* .incbin */", "\\22a b\\22: nop", ".set mine, 7", ".cfi_remember_state", "mov$(l$|$) %eax, %eax",
-          ".there : nop", ".pushsection .mine, \\22a\\22, @progbits\\0A.popsection"})
+          ".there : nop", ".ifnc %rbx, %rax; mov %rbx, %rax; .else; nop; .endif", ".if 1 == 2\\0A.byte 1\\0A.endif",
+          ".pushsection .mine, \\22a\\22, @progbits\\0A.popsection"})
         EXPECT_EQ(why_not(with_assembly(fine)), "") << fine;
     for (const auto& [assembly, what] : std::initializer_list<std::pair<const char*, const char*>>{
              {".incbin \\22/dev/zero\\22", "the directive .incbin"},
              {"nop; x: 1:.INCBIN \\22/dev/zero\\22", "the directive .incbin"},
              {".ascii \\22\\5C\\5C\\22 ; .incbin \\22x\\22", "the directive .incbin"},
              {"/* a */ .rept 300000000", "the directive .rept"},
+             {".if 0; .rept 300000000; .endr; .endif", "the directive .rept"},
+             {".ifc a, a\\0A.else\\0A.fill 0x60000000,1,1\\0A.endif", "the directive .fill"},
+             {".if$($|0$); nop; .endif", "a directive whose name is put together"},
+             {".ifdef go; nop; .endif", "the directive .ifdef"},
              {".reloc ., R_X86_64_64, go", "the directive .reloc"},
              {"x : .incbin \\22/dev/zero\\22", "the directive .incbin"},
              {"\\22a b\\22:.incbin \\22x\\22", "the directive .incbin"},
