@@ -18,4 +18,10 @@ namespace rove {
 inline constexpr std::array<std::string_view, 3> kLibraryStatics{ROVE_STATIC_OF_WAITING, ROVE_STATIC_OF_STREAMS,
                                                                  ROVE_STATIC_OF_WIDE_STREAMS};
 
+// Thread-local variables of libstdc++ that inline functions store to, for what is to run once and for futures. A node has them for code that
+// travels; those of other libraries it cannot give.
+constexpr bool is_library_thread_local(std::string_view name) {
+    return name == "_ZSt15__once_callable" || name == "_ZSt11__once_call";
+}
+
 }  // namespace rove

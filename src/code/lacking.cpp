@@ -1,9 +1,11 @@
 #include "code/lacking.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/cpu.hpp"
 #include "base/quoted.hpp"
+#include "wire/image.hpp"
 
 namespace rove::code {
 
@@ -80,6 +82,12 @@ Error Lacking::why_lacking(const PackageCode& package, const std::vector<std::st
             fmt::format("no symbol {} for {} on {}; functions that travel cannot call the part of rove.h that is for "
                         "programs; if the name is in the part for functions, that node's Rove is too old",
                         quoted(names), of, node_));
+    // Only if nothing else is lacking: a library that cannot be opened has other names, too.
+    if (std::ranges::all_of(names, [](std::string_view each) { return each.starts_with(wire::kThreadLocalPrefix); }))
+        return Error(ErrorCode::failed,
+                     fmt::format("{} on {} uses the thread-local variable '{}' of a library, which code that travels "
+                                 "cannot reach; let a function of that library return its address",
+                                 of, node_, names.front().substr(wire::kThreadLocalPrefix.size())));
     return Error(ErrorCode::failed,
                  fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, node_, remedy(package)));
 }

@@ -27,6 +27,11 @@ struct Control {
 };
 constinit Control once_callable{}, once_call{};
 
+constexpr std::string_view kControlOfCallable = "__emutls_v._ZSt15__once_callable",
+                           kControlOfCall = "__emutls_v._ZSt11__once_call";
+static_assert(rove::is_library_thread_local(kControlOfCallable.substr(rove::wire::kThreadLocalPrefix.size())) &&
+              rove::is_library_thread_local(kControlOfCall.substr(rove::wire::kThreadLocalPrefix.size())));
+
 // libgcc's, in its shared library, which is there for as long as a thread that may have to free its copies.
 using GetAddress = void* (*)(void*);
 constinit std::atomic<GetAddress> get_address_of_libgcc{nullptr};
@@ -46,8 +51,7 @@ const std::array<void*, rove::kLibraryStatics.size()> own_library_statics{rove::
 namespace rove {
 
 std::vector<code::HostSymbol> library_symbols() {
-    std::vector<code::HostSymbol> symbols{{"__emutls_v._ZSt15__once_callable", &once_callable},
-                                          {"__emutls_v._ZSt11__once_call", &once_call}};
+    std::vector<code::HostSymbol> symbols{{kControlOfCallable, &once_callable}, {kControlOfCall, &once_call}};
     if (void* found = dlsym(RTLD_DEFAULT, wire::kGetThreadLocal.data()); found != nullptr) {
         get_address_of_libgcc.store(reinterpret_cast<GetAddress>(found), std::memory_order_relaxed);
         symbols.push_back({wire::kGetThreadLocal, reinterpret_cast<void*>(&get_address)});

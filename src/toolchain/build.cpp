@@ -6,6 +6,7 @@
 #include <array>
 #include <ranges>
 
+#include "base/library_statics.hpp"
 #include "base/targets.hpp"
 #include "bitcode/compiler.hpp"
 #include "package/pack.hpp"
@@ -16,6 +17,7 @@
 #include "toolchain/header.hpp"
 #include "toolchain/image.hpp"
 #include "toolchain/replaced.hpp"
+#include "wire/image.hpp"
 
 namespace rove::toolchain {
 namespace {
@@ -141,6 +143,21 @@ void warn_of_atomics(const BuildOptions& options, const std::vector<std::string>
                     *call));
 }
 
+// A node's libraries have native ones, which code that travels does not reach (bitcode/package/thread_locals.hpp).
+void warn_of_thread_locals(const BuildOptions& options, const std::vector<std::string>& imports) {
+    if (!options.warn) return;
+    for (std::string_view name : imports) {
+        if (!name.starts_with(wire::kThreadLocalPrefix)) continue;
+        name.remove_prefix(wire::kThreadLocalPrefix.size());
+        if (is_library_thread_local(name)) continue;
+        options.warn(
+            fmt::format("it uses the thread-local variable {} of a library, which code that travels reaches only if "
+                        "the library was "
+                        "compiled with -femulated-tls; let a function of that library return its address",
+                        name));
+    }
+}
+
 }  // namespace
 
 Status build(const BuildOptions& options) {
@@ -179,6 +196,7 @@ Status build(const BuildOptions& options) {
     }
     warn_of_replaced(options.warn, replaced, "this package");
     warn_of_atomics(options, manifest.imports);
+    warn_of_thread_locals(options, manifest.imports);
     manifest.entries = all.front().prepared.entries;
     manifest.exports = all.front().prepared.exports;
     if (manifest.exports.empty() && options.interface)

@@ -67,6 +67,9 @@ inline constexpr std::string_view kAnchorPrefix = "rove.anchor.";
 inline constexpr std::string_view kDsoHandle = "rove.dso_handle";
 // What code that has thread-local variables imports: libgcc's function for their addresses (bitcode/package/thread_locals.hpp).
 inline constexpr std::string_view kGetThreadLocal = "__emutls_get_address";
+// Before the name of a thread-local variable that such code does not define: what gcc and clang call its control object with -femulated-tls.
+// A library that was compiled without that option has none.
+inline constexpr std::string_view kThreadLocalPrefix = "__emutls_v.";
 
 [[nodiscard]] ByteBuffer encode(const Image& image);
 // Checks every offset against its segment, every import index against import_count, alignment, counts, and that no bytes are left over.

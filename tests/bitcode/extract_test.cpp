@@ -10,19 +10,10 @@
 
 #include "bitcode/compiler.hpp"
 #include "compiler_test.hpp"
+#include "offload.hpp"
 
 namespace rove::bitcode {
 namespace {
-
-// As rove/detail/offload.hpp makes a program's functions, without all that it includes.
-constexpr const char* kOffload = R"(
-namespace rove::detail {
-template <auto f>
-struct Offload {
-    static void run(rove_here*, const void* payload, size_t size) { *(int*)payload = f((int)size); }
-};
-}
-)";
 
 using ExtractTest = CompilerTest<>;
 

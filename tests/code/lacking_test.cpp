@@ -111,6 +111,23 @@ TEST_F(LackingTest, WhatProgramsCallIsNotForFunctions) {
         << failed.error().message();
 }
 
+TEST_F(LackingTest, ThreadLocalsOfLibrariesHaveTheirOwnRemedy) {
+    PackageCode& package = know({.name = "sum",
+                                 .entries = {"go"},
+                                 .imports = {"__emutls_v.counted", "nowhere"},
+                                 .needs = {{"__emutls_v.counted", "nowhere"}, {}}});
+    Lacks lacks;
+    Lacking::lack(lacks, package.store->manifest(), 0);
+    const Status failed = lacking_.check(package, lacks);
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().message(),
+              "sum:go on node 7 uses the thread-local variable 'counted' of a library, which code that travels cannot "
+              "reach; let a function of that library return its address");
+    Lacking::lack(lacks, package.store->manifest(), 1);
+    const Status also = lacking_.check(package, lacks);
+    EXPECT_TRUE(!also && also.error().message().starts_with("no symbol ")) << also.error().message();
+}
+
 TEST_F(LackingTest, WhatTheCpuLacksIsSaidFirst) {
     PackageCode& package = know({.name = "sum",
                                  .entries = {},

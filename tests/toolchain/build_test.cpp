@@ -340,6 +340,20 @@ TEST_F(ToolchainTest, OtherAtomicsNameTheLibraryThatHasThem) {
     EXPECT_TRUE(warnings_.empty()) << warnings_.front();
 }
 
+TEST_F(ToolchainTest, ThreadLocalsOfLibrariesAreNamed) {
+    ASSERT_TRUE(build_of("counts.c", "extern __thread int counted;\n" +
+                                         entry("count", "++counted; rove_reply(here, &counted, sizeof counted);")));
+    ASSERT_EQ(warnings_.size(), 1U) << "over both targets";
+    EXPECT_TRUE(mentions(warnings_.front(), "it uses the thread-local variable counted of a library"))
+        << warnings_.front();
+    warnings_.clear();
+    ASSERT_TRUE(build_of("once.cpp", "#include <mutex>\nstatic std::once_flag once; static int times;\n" +
+                                         entry("count",
+                                               "std::call_once(once, [] { ++times; }); rove_reply(here, &times, "
+                                               "sizeof times);")));
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+}
+
 TEST_F(ToolchainTest, CodeThatIsNotOptimisedHasAnImage) {
     const std::string text =
         "#include <rove/rove.h>\n#include <string.h>\nstruct big { char b[3000]; };\n" +

@@ -14,7 +14,7 @@
 namespace rove::bitcode {
 namespace {
 
-constexpr llvm::StringRef kControlPrefix = "__emutls_v.";
+constexpr llvm::StringRef kControlPrefix = wire::kThreadLocalPrefix;
 constexpr llvm::StringRef kGetAddress = wire::kGetThreadLocal;
 
 // What a thread's copy begins with. Null: zeros, which need no template.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/library_statics.hpp"
 #include "base/mangled.hpp"
 #include "bitcode/emit.hpp"
 #include "bitcode/instrumentation.hpp"
@@ -100,6 +101,9 @@ std::string obstacle(const llvm::Module& module, const Copy& copy) {
         if (variable.isThreadLocal() && !variable.isDeclaration() && !comes_into_being)
             return "it reaches the thread-local variable " + plain +
                    ", and threads there have none; pass what it needs, or make it a variable of the function";
+        if (variable.isThreadLocal() && variable.isDeclaration() && !is_library_thread_local(name))
+            return "it reaches the thread-local variable " + plain +
+                   " of a library, which code that travels cannot; let a function of that library return its address";
         if (variable.isDeclaration() || variable.isConstant() || name.starts_with("llvm.")) continue;
         if (comes_into_being || !is_touched(variable)) continue;
         if (name.empty())  // as @0: where and what type, for the report of a check that fails
