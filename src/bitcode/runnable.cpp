@@ -89,12 +89,15 @@ Status check_runnable(const llvm::Module& module) {
                                                       "__init_array_end",
                                                       "__fini_array_start",
                                                       "__fini_array_end"};
-    for (const llvm::StringLiteral name : kBounds)
-        if (const llvm::GlobalValue* const bound = module.getNamedValue(name);
-            bound != nullptr && bound->isDeclaration() && !bound->use_empty())
-            return fail(ErrorCode::unsupported,
-                        "{} is a bound of a program's own memory, which only its linker knows; a package has none",
-                        name.str());
+    for (const llvm::StringLiteral name : kBounds) {
+        const llvm::GlobalValue* const bound = module.getNamedValue(name);
+        if (bound == nullptr || !bound->isDeclaration() || bound->use_empty()) continue;
+        // Names without an underscore are the program's, too: a function called end may be an interface's.
+        if (llvm::isa<llvm::Function>(bound) && !name.starts_with("_")) continue;
+        return fail(ErrorCode::unsupported,
+                    "{} is a bound of a program's own memory, which only its linker knows; a package has none",
+                    name.str());
+    }
     for (const llvm::GlobalIFunc& function : module.ifuncs())
         return fail(ErrorCode::unsupported,
                     "{} is chosen by the CPU when a program is loaded (ifunc, target_clones), and packages are not "

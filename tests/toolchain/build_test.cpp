@@ -166,6 +166,9 @@ TEST_F(ToolchainTest, WhatCouldNotRunThereIsRefused) {
     EXPECT_NE(why("extern char etext;", "char *end = &etext; rove_reply(here, &end, sizeof end);")
                   .find("etext is a bound of a program's own memory"),
               std::string::npos);
+    EXPECT_EQ(why("void end(void);", "end(); rove_reply(here, 0, 0);"), "") << "a function may be an interface's";
+    EXPECT_NE(why("extern char end;", "char *at = &end; rove_reply(here, &at, sizeof at);").find("end is a bound of"),
+              std::string::npos);
     EXPECT_EQ(why("extern char _end[]; char *top(void) { return _end; }\n"
                   "__attribute__((target_clones(\"avx2\", \"default\"))) int twice(int x) { return 2 * x; }",
                   "rove_reply(here, 0, 0);"),
