@@ -18,6 +18,19 @@ std::filesystem::path home() {
     return "/";
 }
 
+// A lack of descriptors or of memory passes, so whoever tries again later may succeed: it says nothing about the cookie.
+tl::unexpected<Error> fail_at(std::string_view doing, const std::filesystem::path& path, int error) {
+    if (error == EMFILE || error == ENFILE)
+        return fail(ErrorCode::overloaded, "cannot {} the cookie {} ({}); raise the limit (ulimit -n)", doing,
+                    path.string(), strerror(error));
+    if (error == ENOMEM)
+        return fail(ErrorCode::overloaded,
+                    "cannot {} the cookie {} ({}); try again later, or raise the limit (ulimit -v)", doing,
+                    path.string(), strerror(error));
+    return fail(ErrorCode::refused, "cannot {} the cookie {}: {}; name another place with --cookie FILE or ROVE_COOKIE",
+                doing, path.string(), strerror(error));
+}
+
 // Writes the cookie under a name of its own and links it to the final one, so that nobody reads half a cookie and the
 // first of two processes wins.
 Status make(const std::filesystem::path& path) {
@@ -26,10 +39,7 @@ Status make(const std::filesystem::path& path) {
     if (std::filesystem::create_directories(path.parent_path(), ignored)) (void)chmod(path.parent_path().c_str(), 0700);
     std::string temporary = path.string() + ".XXXXXX";
     const int file = mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
-    if (file < 0)
-        return fail(ErrorCode::refused,
-                    "cannot make the cookie {}: {}; name another place with --cookie FILE or ROVE_COOKIE",
-                    path.string(), strerror(errno));
+    if (file < 0) return fail_at("make", path, errno);
     Cookie cookie;
     randombytes_buf(cookie.data(), cookie.size());
     const bool written = write(file, cookie.data(), cookie.size()) == static_cast<ssize_t>(cookie.size());
@@ -37,7 +47,7 @@ Status make(const std::filesystem::path& path) {
     const int error = errno;
     close(file);
     unlink(temporary.c_str());
-    if (!linked) return fail(ErrorCode::refused, "cannot write the cookie {}: {}", path.string(), strerror(error));
+    if (!linked) return fail_at("write", path, error);
     return {};
 }
 
@@ -58,7 +68,7 @@ Result<Cookie> read_or_make_cookie(const std::filesystem::path& path) {
         ROVE_CHECK(make(path));
         file = open(path.c_str(), kHow);
     }
-    if (file < 0) return fail(ErrorCode::refused, "cannot read the cookie {}: {}", path.string(), strerror(errno));
+    if (file < 0) return fail_at("read", path, errno);
     struct stat facts{};
     Cookie cookie;
     const bool read_all =

@@ -1,4 +1,6 @@
 // Who may come in, and what strangers can cost.
+#include <sys/resource.h>
+
 #include "raw_meeting.hpp"
 
 namespace rove::test {
@@ -193,6 +195,21 @@ TEST(Meeting, ProofsDifferByEndpointSideAndNonces) {
     EXPECT_FALSE(control::same(one, control::prove(cookie, "node", a, a, "127.0.0.1:1")));
     cookie[31] = std::byte{1};
     EXPECT_FALSE(control::same(one, control::prove(cookie, "node", a, b, "127.0.0.1:1")));
+}
+
+TEST(Meeting, ACookieThatCannotBeOpenedForLackOfDescriptorsIsNoRefusal) {
+    const std::filesystem::path path = scratch() / "cookie-without-descriptors";
+    value_or_throw(control::read_or_make_cookie(path));
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};  // those that are open stay
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const auto read = control::read_or_make_cookie(path);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code(), ErrorCode::overloaded);
+    EXPECT_NE(std::string(read.error().what()).find("ulimit -n"), std::string::npos) << read.error().what();
+    EXPECT_EQ(value_or_throw(control::read_or_make_cookie(path)).size(), control::kCookieBytes);
 }
 
 TEST(Meeting, ClientsHaveIdsOfTheirOwnAlsoAfterOthersLeft) {
