@@ -47,8 +47,8 @@ Status OwnThreads::add(void (*serves)(void* argument, Lock& lock, One& self), vo
     } catch (const std::exception& error) {  // no thread, or no memory for one
         threads_.pop_back();
         return fail(ErrorCode::overloaded,
-                    "{} can have no thread of its own any more ({}); is there a limit of processes?", name_(),
-                    error.what());
+                    "{} can have no thread of its own any more ({}); is there a limit of processes or of memory?",
+                    name_(), error.what());
     }
     ++live_;
     return {};

@@ -42,7 +42,7 @@ ROVE_ON_FABRICS_OF_PROCESSES(FewThreads);
 
 TEST_P(FewThreads, ANodeThatGetsTooFewSaysSoAtOnce) {
     bool made = false;
-    int refused = 0;
+    int refused = 0, limit_named = 0;
     for (int few = 0; few < 20 && !made; ++few) {
         threads_left = few;
         const auto begun = std::chrono::steady_clock::now();
@@ -52,11 +52,13 @@ TEST_P(FewThreads, ANodeThatGetsTooFewSaysSoAtOnce) {
         } catch (const Error& error) {
             ++refused;
             EXPECT_EQ(error.code(), ErrorCode::overloaded) << few << ": " << error.message();
+            limit_named += error.message().find("is there a limit of processes or of memory?") != std::string::npos;
         }
         EXPECT_LT(std::chrono::steady_clock::now() - begun, 4s) << "it waited for threads that it does not have";
     }
     EXPECT_TRUE(made);
     EXPECT_GE(refused, 6) << "four threads, two that serve, one that stands by";
+    EXPECT_GT(limit_named, 0) << "a thread's stack needs memory, too";
     threads_left = kAny;
     Node server(options(true));
     Node node(options());
