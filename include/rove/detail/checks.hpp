@@ -253,9 +253,10 @@ constexpr bool is_fixed() {
 // Whether an argument of type A can be passed to a parameter of type V.
 template <typename V, typename A>
 constexpr bool fits() {
-    if constexpr (IsBuffer<A>::value)
-        return IsSpan<V>::value &&
-               std::is_same_v<std::remove_const_t<typename IsSpan<V>::Value>, typename IsBuffer<A>::Value>;
+    if constexpr (IsBuffer<A>::value && IsSpan<V>::value)
+        return std::is_same_v<std::remove_const_t<typename IsSpan<V>::Value>, typename IsBuffer<A>::Value>;
+    else if constexpr (IsBuffer<A>::value)
+        return false;
     else if constexpr (IsSpan<V>::value)
         return !kIsWritableSpan<V> && std::is_convertible_v<const A&, V>;
     else
