@@ -24,7 +24,11 @@
 #pragma once
 
 #if __cplusplus < 202002L
-#error "rove: rove.hpp needs C++20: compile with -std=c++20, or say target_compile_features(NAME PUBLIC cxx_std_20) in CMake"
+#error \
+    "rove: rove.hpp needs C++20: compile with -std=c++20, or say target_compile_features(NAME PUBLIC cxx_std_20) in CMake"
+#elif !defined(__cpp_rtti)
+#error \
+    "rove: rove.hpp needs RTTI, because objects that are shared by name, and exceptions, are known by their types: compile without -fno-rtti"
 #else
 #include "rove/buffer.hpp"
 #include "rove/call.hpp"

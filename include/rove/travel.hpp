@@ -52,9 +52,15 @@ struct migratable<std::complex<T>> {
 // Of one process only.
 class Peer;
 template <typename T>
+class Call;
+template <typename T>
 class Task;
 template <>
 struct migratable<Peer> {
+    static constexpr bool safe = false;
+};
+template <typename T>
+struct migratable<Call<T>> {
     static constexpr bool safe = false;
 };
 template <typename T>

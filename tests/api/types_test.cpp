@@ -1,8 +1,11 @@
 // What travels: every kind of argument and result there and back, of every size; and bytes that lie.
 #include <chrono>
 #include <complex>
+#include <filesystem>
 #include <limits>
 #include <numeric>
+#include <system_error>
+#include <thread>
 
 #include "nodes.hpp"
 #include "travelled.hpp"
@@ -85,6 +88,24 @@ struct rove::migratable<std::vector<rove::test::Angle>> {
     using wire = std::string;
     static wire pack(const std::vector<rove::test::Angle>& angles) { return std::string(angles.size(), 'a'); }
     static std::vector<rove::test::Angle> unpack(wire&& wire) { return {wire.size(), rove::test::Angle{42}}; }
+};
+// As docs/cpp.md shows it.
+template <>
+struct rove::migratable<std::filesystem::path> {
+    using wire = std::string;
+    static wire pack(const std::filesystem::path& path) { return path.string(); }
+    static std::filesystem::path unpack(wire&& text) { return std::move(text); }
+};
+// A program may know better than Rove what these mean in another process of its own.
+template <>
+struct rove::migratable<std::thread::id> {
+    static constexpr bool safe = true;
+};
+template <>
+struct rove::migratable<std::error_code> {
+    using wire = int;
+    static wire pack(const std::error_code& code) { return code.value(); }
+    static std::error_code unpack(wire&& value) { return {value, std::system_category()}; }
 };
 template <>
 struct rove::migratable<rove::test::Bits> {
@@ -184,6 +205,10 @@ TEST_P(Types, AllTravelThereAndBack) {
     there_and_back(Tree{1, {{2, {}}, {3, {{4, {}}}}}});
     there_and_back(Matrix(2, {1, 2, 3, 4}));
     there_and_back(std::map<int, Matrix>{{1, Matrix(1, {9})}});
+    there_and_back(std::filesystem::path("/tmp/one two"));
+    there_and_back(std::map<int, std::filesystem::path>{{1, "a"}, {2, "b/c"}});
+    there_and_back(std::vector<std::error_code>{{2, std::system_category()}});
+    there_and_back(std::this_thread::get_id());
     EXPECT_GE(count_, 40);
 
     EXPECT_EQ(peer().sync(fn<echo<Bits>>, Bits{.number = 1.0F}).bits, 0x3F80'0000U);

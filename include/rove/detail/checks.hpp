@@ -58,12 +58,10 @@ struct Flaws {
     }();
     static constexpr bool kElsewhere = !kAside && travel::holds<IsElsewhere, V>();
     static constexpr bool kConstant = !kAside && travel::holds_constant<V>();
-    static constexpr bool kStays = [] {
-        if constexpr (kAside)
-            return false;
-        else
-            return travel::stays<V>();
-    }();
+    static constexpr bool kStays = !kAside && travel::holds<travel::Stays, V>();
+    static constexpr bool kNoHeader = !kAside && travel::holds<travel::LacksHeader, V>();
+    static constexpr bool kPoints =
+        !kAside && !kElsewhere && !kStays && !kNoHeader && travel::holds<travel::PointsWithin, V>();
     static constexpr bool kUnmovable = !kAside && !kStays && !std::is_move_constructible_v<V>;
     static constexpr bool kNoBeginning =
         !kUnmovable && !kConstant && (kWithin<travel::LacksBeginning> || travel::holds_unmade<V>());
@@ -71,8 +69,8 @@ struct Flaws {
     static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
     static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
     static constexpr bool kDeletes = kWithin<travel::DeletesByState>;
-    static constexpr bool kKnown = kElsewhere || kUnmovable || kConstant || kStays || kNoBeginning || kLoses ||
-                                   kPolymorphic || kOrdered || kDeletes;
+    static constexpr bool kKnown = kElsewhere || kUnmovable || kConstant || kStays || kNoHeader || kPoints ||
+                                   kNoBeginning || kLoses || kPolymorphic || kOrdered || kDeletes;
 };
 // Their words, in Parameter and in ResultType, where `Flawed` is such a struct: a message must be a literal. `value`: "an argument" or "a
 // result"; `give`: "pass" or "return".
@@ -88,8 +86,19 @@ struct Flaws {
                   " of this type cannot travel: it holds a constant, as std::pair<const K, V> does, and "             \
                   "nothing can be read into that; leave out the const");                                              \
     static_assert(!Flawed::kStays, "rove: " value                                                                     \
-                                   " of this type cannot travel: it means something in one process only (its "        \
-                                   "rove::migratable says so); " give " the values that it holds");                   \
+                                   " of this type cannot travel: it means something in one process only, as "         \
+                                   "std::function, std::thread::id, iterators and rove::Call do, or its "             \
+                                   "rove::migratable says so; " give " the values that it stands for");               \
+    static_assert(!Flawed::kNoHeader, "rove: " value                                                                  \
+                                      " of this type cannot travel: cereal has no header for std::filesystem::path, " \
+                                      "std::error_code and std::error_condition; " give                               \
+                                      " path.string() or "                                                            \
+                                      "code.value(), or specialise rove::migratable for it (docs/cpp.md shows how)"); \
+    static_assert(!Flawed::kPoints, "rove: " value                                                                    \
+                                    " of this type cannot travel: it, or a type in it, holds a pointer, a reference " \
+                                    "or a view (or is a union or has bit-fields, where the compiler cannot tell); "   \
+                                    "let it hold the values, give it a serialize(), or, where no pointer is in it, "  \
+                                    "say rove::migratable<T>::safe = true");                                          \
     static_assert(!Flawed::kNoBeginning,                                                                              \
                   "rove: " value                                                                                      \
                   " of this type cannot travel: cereal reads it, or a type in it, into a "                            \
@@ -206,7 +215,8 @@ struct Closure {
         static_assert(
             kCopied,
             "rove: this lambda captures something whose bytes cannot be copied (a std::string, say); pass it as an "
-            "argument instead: rove::bind(lambda, values…), also where std::bind_front keeps it");
+            "argument instead: rove::bind(lambda, values…), also where std::bind_front keeps it; in place of a "
+            "rove::Peer take a rove::Here& and ask it: here.peer(id), here.caller()");
         static_assert(
             kFine || !kCopied,
             "rove: this lambda captures a pointer, a reference or `this`, which means nothing on another node; capture "

@@ -141,7 +141,9 @@ constexpr bool keeps_changes(List<Ps...> /*parameters*/) {
 }
 template <typename F, typename... Args, typename... Vs>
 constexpr bool are_fine(List<Vs...> /*values*/) {
-    static_assert(sizeof...(Vs) == sizeof...(Args), "rove: the function takes another number of arguments");
+    static_assert(sizeof...(Vs) == sizeof...(Args),
+                  "rove: the function takes another number of arguments; pass all of them, because default arguments "
+                  "are not used");
     if constexpr (sizeof...(Vs) != sizeof...(Args)) {
         return false;
     } else if constexpr (!Closure<F>::kFine) {

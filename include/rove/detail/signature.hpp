@@ -101,6 +101,7 @@ struct IsFn : std::false_type {};
 template <auto kFunction>
 struct IsFn<Fn<kFunction>> : std::true_type {
     static constexpr bool kObject = std::is_class_v<decltype(kFunction)>;
+    static constexpr bool kData = std::is_member_object_pointer_v<decltype(kFunction)>;
     static constexpr bool kMember = std::is_member_function_pointer_v<decltype(kFunction)>;
     using Call = CallOf<decltype(kFunction)>;
     // Whether a member function, called with these parameters, leaves its object unchanged.
@@ -161,7 +162,10 @@ constexpr auto signature_of() {
     if constexpr (IsFn<F>::value) {
         static_assert(!IsFn<F>::kObject,
                       "rove: rove::fn is for functions; pass the lambda or functor itself: peer.sync(lambda, values…)");
-        if constexpr (IsFn<F>::kObject)
+        static_assert(!IsFn<F>::kData,
+                      "rove: rove::fn is for functions, and this is a data member; send a lambda that reads it: "
+                      "[](const Class& object) { return object.member; }");
+        if constexpr (IsFn<F>::kObject || IsFn<F>::kData)
             return std::type_identity<void>{};
         else
             return if_known(of_fn<F>());

@@ -36,6 +36,7 @@
 #include "rove/detail/travel_archives.hpp"
 #include "rove/detail/travel_containers.hpp"
 #include "rove/detail/travel_inherited.hpp"
+#include "rove/detail/travel_stays.hpp"
 #include "rove/travel.hpp"
 
 namespace rove::detail::travel {
@@ -72,6 +73,8 @@ constexpr bool is_bitwise() {
         return false;
     else if constexpr (SaysWhether<E>)
         return migratable<E>::safe;
+    else if constexpr (NamesOfOneProcess<E>::value)
+        return false;
     else if constexpr (std::is_arithmetic_v<E> || std::is_enum_v<E>)
         return true;
     else if constexpr (std::is_class_v<E> && std::is_trivially_copyable_v<E>)
@@ -330,13 +333,15 @@ constexpr bool can_travel() {
 }
 template <typename T>
 concept Travels = can_travel<T>();
-// Whether migratable says that it never travels.
+// Whether it never travels, because it means something in one process only.
 template <typename T>
 constexpr bool stays() {
     if constexpr (SaysWhether<T>)
         return !migratable<T>::safe;
-    else
+    else if constexpr (can_travel<T>())
         return false;
+    else
+        return IsOfOneProcess<T>::value || NamesOfOneProcess<T>::value;
 }
 // Whether cereal reads it into an existing object.
 template <typename T>

@@ -57,6 +57,28 @@ struct Shows<std::basic_string_view<C, Traits>> : std::true_type {};
 template <typename T, std::size_t kCount>
 struct Shows<std::span<T, kCount>> : std::true_type {};
 
+template <typename T>
+using Stays = std::bool_constant<stays<std::remove_cv_t<T>>()>;
+template <typename T>
+constexpr bool lacks_header() {
+    if constexpr (IsUnknownToCereal<T>::value)
+        return !can_travel<T>();
+    else
+        return false;
+}
+template <typename T>
+using LacksHeader = std::bool_constant<lacks_header<std::remove_cv_t<T>>()>;
+// A class or union whose bytes could be copied, if the compiler could see that there is no pointer in it.
+template <typename T>
+constexpr bool points_within() {
+    if constexpr ((std::is_class_v<T> || std::is_union_v<T>) && std::is_trivially_copyable_v<T> && !SaysWhether<T>)
+        return !can_travel<T>();
+    else
+        return false;
+}
+template <typename T>
+using PointsWithin = std::bool_constant<points_within<std::remove_cv_t<T>>()>;
+
 // Whether T holds a constant, into which nothing can be read. What a pointer shows is made anew.
 template <typename T, typename... Above>
 constexpr bool holds_constant() {
