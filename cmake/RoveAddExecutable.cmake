@@ -11,6 +11,9 @@
 # The first two need clang; with another compiler the functions are resident only.
 function(rove_add_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 rove "STRICT" "SHIP" "DEPENDS")
+  if("SHIP" IN_LIST rove_KEYWORDS_MISSING_VALUES)  # DEPENDS may be given an empty list
+    message(FATAL_ERROR "rove_add_executable(${name}): SHIP without a value; there are images, bitcode and nothing")
+  endif()
   if(NOT rove_SHIP)
     set(rove_SHIP images)
   endif()
@@ -35,6 +38,15 @@ function(rove_add_executable name)
   if(rove_DEPENDS MATCHES "/")
     message(FATAL_ERROR "rove_add_executable(${name}): DEPENDS ${rove_DEPENDS}; give the bare soname, as libz.so.1")
   endif()
+  # No error: the nodes need them, and this machine only where it is one of them.
+  foreach(library ${rove_DEPENDS})
+    find_library(rove_found NAMES ${library} NO_CACHE)
+    if(NOT rove_found)
+      message(WARNING "rove_add_executable(${name}): DEPENDS ${library}, which this machine does not have; on nodes that do not have it either "
+        "${name}'s functions fail")
+    endif()
+    unset(rove_found)
+  endforeach()
   add_executable(${name} ${rove_UNPARSED_ARGUMENTS} ${sources})
   target_link_libraries(${name} PRIVATE rove::rove)
   target_compile_features(${name} PRIVATE cxx_std_20)
@@ -76,6 +88,14 @@ endfunction()
 # rove_embed(TARGET): a static or object library whose functions travel with those of the programs that are linked with it. Of C sources
 # those that clang compiles.
 function(rove_embed name)
+  if(TARGET ${name})
+    get_target_property(type ${name} TYPE)
+    if(type MATCHES "^(SHARED|MODULE)_LIBRARY$")
+      message(FATAL_ERROR "rove_embed(${name}): functions of a shared library do not travel, because `rove bundle` takes them out of the "
+        "program's own file; make ${name} a static or an object library. (Functions that travel can call those of shared libraries that "
+        "nodes have.)")
+    endif()
+  endif()
   foreach(language C CXX)
     # -Xclang: the driver's own flag refuses others that are common.
     target_compile_options(${name} PRIVATE "$<$<COMPILE_LANG_AND_ID:${language},Clang>:SHELL:-Xclang -fembed-bitcode=all>")
