@@ -57,7 +57,7 @@ TEST(Documents, ShowWhatRuns) {
     const std::vector<std::pair<std::string, std::vector<std::string>>> pages{
         {"docs/c.md",
          {"02_c_program/words.c", "02_c_program/client.c", "02_c_program/stock.h", "02_c_program/server.c",
-          "02_c_program/take.c"}},
+          "02_c_program/take.c", "02_c_program/words.py"}},
         {"docs/cpp.md",
          {"08_state/visits.cpp", "08_state/counts.hpp", "08_state/counts_node.cpp", "08_state/counts_client.cpp",
           "08_state/scale.cpp"}}};
@@ -83,6 +83,21 @@ TEST(Documents, AnEntryInCKeepsAStatic) {
     EXPECT_EQ(none.status, 1);
     EXPECT_EQ(none.err, "client: there is no word in it (failed)\n");
 }
+
+#ifndef ROVE_SANITIZED  // python3 is not linked with the runtime that librove.so needs then
+TEST(Documents, AClientInPython) {
+    const NodeProcess node;
+    const std::string words = c_package("words");
+    const auto count = [&](const std::string& text) {
+        return run({"env", "LD_LIBRARY_PATH=" + built("../lib"), "python3",
+                    (source_folder() / "examples/02_c_program/words.py").string(), node.address(), words, text});
+    };
+    EXPECT_EQ(count("one two three").out, "3 words, 3 in all\n");
+    const Ran none = count(" ");
+    EXPECT_EQ(none.status, 1);
+    EXPECT_EQ(none.err, "words.py: there is no word in it\n");
+}
+#endif
 
 TEST(Documents, AServerInCSharesWhatItHas) {
     Served server("c_server");
