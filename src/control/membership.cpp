@@ -203,8 +203,8 @@ void Control::member_is_here(NodeId id, const Peers::Adopted& adopted, const std
     member_channels_[id] = channel;
     host_.routes.set_node_count(members_.count());
     if (news) tell({{id, entry->generation, entry->address, entry->key}}, id);
-    if (!again || members_.lowest() != host_.routes.id()) return;
-    // Each may have heard of others while the two had no link.
+    if ((!again && entry->let_in_here) || members_.lowest() != host_.routes.id()) return;
+    // Each may have heard of others while the two had no link. Who has just joined has been told already.
     std::vector<Member> all = members_.list(id);
     for (std::size_t begin = 0; begin < all.size(); begin += wire::control::Members::kMost) {
         const std::size_t end = std::min(all.size(), begin + wire::control::Members::kMost);

@@ -283,32 +283,47 @@ TEST(Membership, NobodyTakesTheAddressOfAMemberThatIsStopped) {
     EXPECT_EQ(detail::Edge::state(peer)->id, 1U);
 }
 
-// All others are other processes by the time that it goes on. The one that let the second in has gone, and the first has its id from the
-// second, which has not met the third yet.
-TEST(Membership, AMemberThatWasStoppedMeetsWhoCameMeanwhile) {
-    const std::vector<std::string> talks = {"--log", "info"};
-    const auto joins = [&talks](const NodeProcess& other) {
-        std::vector<std::string> options = talks;
-        options.insert(options.end(), {"--join", other.address()});
-        return options;
-    };
-    const auto ends = [](NodeProcess& node) {
-        node.signal(SIGTERM);
-        EXPECT_EQ(node.wait(), 0);
-    };
-    NodeProcess first(talks, unix_address());
-    NodeProcess second(joins(first), unix_address());
-    const NodeProcess third(joins(first), unix_address());
-    third.stop();
-    ends(second);
-    const NodeProcess second_again(joins(first), second.address());
-    ends(first);
-    const NodeProcess first_again(joins(second_again), first.address());
-    third.signal(SIGCONT);
-    const std::string met_third = "met node 2 at " + third.address();
-    for (const NodeProcess* each : {&second_again, &first_again})
-        EXPECT_TRUE(soon([&] { return each->log().find(met_third) != std::string::npos; }))
-            << each->log() << third.log();
+// Some are other processes by the time that a member goes on which was stopped.
+class WhileOneIsStopped : public testing::Test {
+protected:
+    static std::unique_ptr<NodeProcess> begins(const NodeProcess* joined, const std::string& listen = unix_address()) {
+        std::vector<std::string> options = {"--log", "info"};
+        if (joined != nullptr) options.insert(options.end(), {"--join", joined->address()});
+        return std::make_unique<NodeProcess>(options, listen);
+    }
+    static std::string ends(std::unique_ptr<NodeProcess> node) {
+        node->signal(SIGTERM);
+        EXPECT_EQ(node->wait(), 0);
+        return node->address();
+    }
+    static void expect_met(const NodeProcess& node, NodeId id, const NodeProcess& other) {
+        const std::string met = fmt::format("met node {} at {}", id, other.address());
+        EXPECT_TRUE(soon([&] { return node.log().find(met) != std::string::npos; })) << node.log() << other.log();
+    }
+};
+
+// The one that let the second in has gone, and the first has its id from the second, which has not met the third yet.
+TEST_F(WhileOneIsStopped, AllOthersBecomeOtherProcesses) {
+    auto first = begins(nullptr), second = begins(first.get());
+    const auto third = begins(first.get());
+    third->stop();
+    second = begins(first.get(), ends(std::move(second)));
+    first = begins(second.get(), ends(std::move(first)));
+    third->signal(SIGCONT);
+    expect_met(*second, 2, *third);
+    expect_met(*first, 2, *third);
+}
+
+// The third cannot check what the fourth has from the first, whose place another process has taken; that one tells it.
+TEST_F(WhileOneIsStopped, OneJoinsAndTheOneThatLetItInBecomesAnotherProcess) {
+    auto first = begins(nullptr);
+    const auto second = begins(first.get()), third = begins(first.get());
+    third->stop();
+    const auto fourth = begins(first.get());
+    first = begins(second.get(), ends(std::move(first)));
+    third->signal(SIGCONT);
+    expect_met(*first, 2, *third);
+    expect_met(*third, 3, *fourth);
 }
 
 // In a process of its own, which has no descriptors left for a while.
