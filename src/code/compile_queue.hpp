@@ -3,7 +3,7 @@
 // Threads: under the lock of the cache.
 //
 // Invariants: a package is in it exactly while its `compile` is `queued`, and once. Those without code come first, because calls wait for
-// them; and of these each node's next comes after one of every other node that waits, because LLVM may take two minutes for one
+// them; and of these a node's next comes after two at most of every other node that waits, because LLVM may take two minutes for one
 // (bitcode::Bounds).
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "code/package_code.hpp"
@@ -21,24 +22,26 @@ class CompileQueue {
 public:
     [[nodiscard]] bool empty() const REQUIRES(lock_of<CodeCache>) { return queue_.empty(); }
     void push(PackageCode& package) REQUIRES(lock_of<CodeCache>) {
-        // A node's packages have one turn each. The first has the turn of now, or the next one where this node was served last.
-        package.compile_turn = package.from == served_ ? turn_ + 1 : turn_;
+        // A node's packages have one turn each, from the next one on: so whoever comes later passes those that wait once at most.
+        package.compile_turn = turn_ + 1;
         for (const PackageCode* each : queue_)
-            if (each->from == package.from)
+            if (each->from == package.from && each->loaded() == package.loaded())
                 package.compile_turn = std::max(package.compile_turn, each->compile_turn + 1);
         queue_.push_back(&package);
         package.compile = PackageCode::Compile::queued;
     }
     // The next, which is compiled from now on. Precondition: there is one.
     [[nodiscard]] PackageCode& begin() REQUIRES(lock_of<CodeCache>) {
-        const auto next = std::min_element(
-            queue_.begin(), queue_.end(), [](const PackageCode* a, const PackageCode* b) REQUIRES(lock_of<CodeCache>) {
-                return std::pair(a->loaded(), a->compile_turn) < std::pair(b->loaded(), b->compile_turn);
-            });
+        const auto order = [this](const PackageCode& each) REQUIRES(lock_of<CodeCache>) {
+            return std::tuple(each.loaded(), each.compile_turn, each.from == served_);
+        };
+        const auto next = std::min_element(queue_.begin(), queue_.end(),
+                                           [&](const PackageCode* a, const PackageCode* b)
+                                               REQUIRES(lock_of<CodeCache>) { return order(*a) < order(*b); });
         PackageCode& package = **next;
         queue_.erase(next);
         served_ = package.from;
-        turn_ = std::max(turn_, package.compile_turn);
+        if (!package.loaded()) turn_ = std::max(turn_, package.compile_turn);
         package.compile = PackageCode::Compile::begun;
         return package;
     }
@@ -68,7 +71,7 @@ public:
 private:
     std::deque<PackageCode*> queue_ GUARDED_BY(lock_of<CodeCache>);
     bool has_evicted_ GUARDED_BY(lock_of<CodeCache>) = false;
-    // Whose package was last, and its turn.
+    // Whose package was last, and the turn of the last that calls waited for.
     NodeId served_ GUARDED_BY(lock_of<CodeCache>) = kNoNode;
     std::uint64_t turn_ GUARDED_BY(lock_of<CodeCache>) = 0;
 };

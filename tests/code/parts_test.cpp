@@ -214,27 +214,67 @@ TEST_F(CompileQueueTest, NodesTakeTurns) {
     EXPECT_EQ(order, (std::vector<NodeId>{1, 2, 3, 1, 2, 1}));
 }
 
+// The queue of packages that come one after the other while others are compiled.
+class ComingPackages : public CompileQueueTest {
+protected:
+    PackageCode& comes(NodeId from, bool runs = false) REQUIRES(lock_of<CodeCache>) {
+        all_.push_back(package("sum" + std::to_string(all_.size()), 10));
+        PackageCode& added = *all_.back();
+        added.from = from;
+        if (runs) added.module = std::make_unique<GivenModule>();
+        added.await();
+        queue_.push(added);
+        return added;
+    }
+    CompileQueue queue_;
+
+private:
+    std::vector<std::unique_ptr<PackageCode>> all_;
+};
+
 // As one process may, which has several clients' ids.
-TEST_F(CompileQueueTest, TwoThatBringMoreAndMoreKeepNobodyWaiting) {
+TEST_F(ComingPackages, OfTwoThatBringManyKeepNobodyWaiting) {
     const LockOf lock(mutex_);
-    std::vector<std::unique_ptr<PackageCode>> all;
-    CompileQueue queue;
-    const auto comes = [&](NodeId from) REQUIRES(lock_of<CodeCache>) {
-        all.push_back(package("sum" + std::to_string(all.size()), 10));
-        all.back()->from = from;
-        all.back()->await();
-        queue.push(*all.back());
-    };
     for (int i = 0; i < 10; ++i)
         for (const NodeId from : {1, 2}) comes(from);
-    EXPECT_EQ(queue.begin().from, 1U);
+    EXPECT_EQ(queue_.begin().from, 1U);
     comes(3);
     std::vector<NodeId> order;
-    while (!queue.empty() && order.size() < 4) {
-        order.push_back(queue.begin().from);
+    while (order.size() < 5) {
+        order.push_back(queue_.begin().from);
         comes(order.back());
     }
-    EXPECT_EQ(order, (std::vector<NodeId>{2, 3, 1, 2}));
+    EXPECT_EQ(order, (std::vector<NodeId>{2, 1, 2, 3, 1}));
+}
+
+TEST_F(ComingPackages, OfTwoThatBringOneAtATimeKeepNobodyWaiting) {
+    const LockOf lock(mutex_);
+    comes(3);
+    EXPECT_EQ(queue_.begin().from, 3U);
+    comes(3);
+    comes(1);
+    EXPECT_EQ(queue_.begin().from, 1U);
+    comes(2);
+    EXPECT_EQ(queue_.begin().from, 3U);
+    comes(1);
+    EXPECT_EQ(queue_.begin().from, 2U);
+    comes(2);
+    comes(3);
+    std::vector<NodeId> order;
+    while (!queue_.empty()) order.push_back(queue_.begin().from);
+    EXPECT_EQ(order, (std::vector<NodeId>{1, 2, 3}));
+}
+
+// They wait for a better form only.
+TEST_F(ComingPackages, ThatRunCostTheirNodeNoTurn) {
+    const LockOf lock(mutex_);
+    for (int i = 0; i < 10; ++i) comes(1, true);
+    comes(2);
+    comes(2);
+    const PackageCode& awaited = comes(1);
+    EXPECT_EQ(queue_.begin().from, 2U);
+    EXPECT_EQ(&queue_.begin(), &awaited);
+    EXPECT_EQ(queue_.begin().from, 2U);
 }
 
 TEST_F(CompileQueueTest, WhatHasNoCodeComesFirst) {
