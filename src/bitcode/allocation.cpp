@@ -9,38 +9,34 @@ namespace rove::bitcode {
 
 namespace {
 
-// Names of C's functions are free for other things, too, where their header is not included: a program may have a variable or a function of
-// another type that is called valloc.
-struct Allocating {
-    llvm::StringLiteral name, type;
-};
+// Whatever their types: they work on one another's memory, so a program that replaces one replaces all that it has.
+bool is_core(llvm::StringRef name) {
+    static constexpr llvm::StringLiteral names[] = {"malloc", "free", "calloc", "realloc"};
+    return llvm::is_contained(names, name);
+}
 
-constexpr Allocating kOfC[] = {
-    {"malloc", "ptr (i64)"},
-    {"free", "void (ptr)"},
-    {"calloc", "ptr (i64, i64)"},
-    {"realloc", "ptr (ptr, i64)"},
-    {"aligned_alloc", "ptr (i64, i64)"},
-    {"memalign", "ptr (i64, i64)"},
-    {"posix_memalign", "i32 (ptr, i64, i64)"},
-    {"valloc", "ptr (i64)"},
-    {"pvalloc", "ptr (i64)"},
-    {"malloc_usable_size", "i64 (ptr)"},
-};
-// What allocates by malloc(): an allocator that replaces it brings these, too.
-constexpr Allocating kBesideMalloc[] = {
-    {"strdup", "ptr (ptr)"},
-    {"strndup", "ptr (ptr, i64)"},
-    {"wcsdup", "ptr (ptr)"},
-    {"reallocarray", "ptr (ptr, i64, i64)"},
-};
-
-bool is_one_of(llvm::ArrayRef<Allocating> functions, const llvm::GlobalValue& value) {
-    return llvm::any_of(functions, [&value](const Allocating& each) {
+// The other names are free for other things where the program does not replace malloc(): it may have a function of another type that is
+// called valloc.
+bool is_beside_core(const llvm::GlobalValue& value, bool with_malloc) {
+    struct Allocating {
+        llvm::StringLiteral name, type;
+    };
+    static constexpr Allocating functions[] = {
+        {"aligned_alloc", "ptr (i64, i64)"},
+        {"memalign", "ptr (i64, i64)"},
+        {"posix_memalign", "i32 (ptr, i64, i64)"},
+        {"valloc", "ptr (i64)"},
+        {"pvalloc", "ptr (i64)"},
+        {"malloc_usable_size", "i64 (ptr)"},
+    };
+    // What allocates by malloc(): an allocator that replaces it brings these, too. cfree() is free()'s, in old programs.
+    static constexpr llvm::StringLiteral with[] = {"strdup", "strndup", "wcsdup", "reallocarray", "cfree"};
+    if (with_malloc && llvm::is_contained(with, value.getName())) return true;
+    return llvm::any_of(functions, [&](const Allocating& each) {
         if (value.getName() != each.name) return false;
         std::string type;
         llvm::raw_string_ostream(type) << *value.getValueType();
-        return type == each.type;
+        return with_malloc || type == each.type;
     });
 }
 
@@ -57,7 +53,7 @@ bool is_of_cpp(llvm::StringRef name) {
 
 bool replaces_allocation(const llvm::GlobalValue& value, bool with_malloc) {
     return !value.isDeclaration() && !value.hasLocalLinkage() && llvm::isa<llvm::FunctionType>(value.getValueType()) &&
-           (is_of_cpp(value.getName()) || is_one_of(kOfC, value) || (with_malloc && is_one_of(kBesideMalloc, value)));
+           (is_of_cpp(value.getName()) || is_core(value.getName()) || is_beside_core(value, with_malloc));
 }
 
 llvm::Function* declare_allocation(const llvm::GlobalValue& replaced, llvm::Module& into) {

@@ -13,8 +13,8 @@
 namespace rove::bitcode {
 
 // A definition of `operator new`, `operator delete` or one of their forms, which the standard lets a program replace, or of malloc() or
-// another of C's, which the C library does: of the same name and type. with_malloc: the program replaces malloc(); then its strdup() and
-// the like belong to its allocator. Without, they are functions as others.
+// another of C's, which the C library does. with_malloc: the program replaces malloc(); then all that has a name of its allocator, and its
+// strdup() and the like, belong to that. Without, they are functions as others, unless they have the C library's types.
 [[nodiscard]] bool replaces_allocation(const llvm::GlobalValue& value, bool with_malloc);
 
 // Its declaration in another module.

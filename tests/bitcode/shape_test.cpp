@@ -279,6 +279,17 @@ TEST_F(Shape, WithAMallocOfItsOwnGoesWhatAllocatesByIt) {
     EXPECT_TRUE(module.getFunction("strdup")->isDeclaration());
 }
 
+// One part of an allocator that stays here would get memory of the node's.
+TEST_F(Shape, WithAMallocOfItsOwnGoesAllOfItsAllocatorWhateverItsTypes) {
+    llvm::Module& module =
+        of("@valloc = global [4 x double] zeroinitializer\n"
+           "define ptr @malloc(i32 %n) {\nret ptr null\n}\ndefine i32 @free(ptr %p) {\nret i32 0\n}\n"
+           "define ptr @memalign(i32 %a, i32 %n) {\nret ptr null\n}\ndefine void @cfree(ptr %p) {\nret void\n}\n"
+           "define i32 @malloc_usable_size(ptr %p) {\nret i32 0\n}\n");
+    EXPECT_EQ(leave_out_allocation(module).size(), 5U);
+    EXPECT_FALSE(module.getNamedValue("valloc")->isDeclaration()) << "a variable";
+}
+
 TEST_F(Shape, LibraryFunctionsAreSeenWhileTheOptimiserWorks) {
     llvm::Module& module =
         of("define i64 @strlen(ptr %p) {\nret i64 0\n}\ndefine i64 @other(ptr %p) {\nret i64 0\n}\n"
