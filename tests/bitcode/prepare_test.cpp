@@ -265,6 +265,19 @@ TEST_F(PrepareTest, WhatKeepsAnAddressIsPinned) {
         {"log.c", "#include <syslog.h>\nROVE_ENTRY int e(int n) { openlog(\"sample\", 0, LOG_USER); return n; }"},
         {"destructor.cpp",
          "#include <string>\nstatic std::string s(100, 'x'); ROVE_ENTRY int e(int n) { return s[n]; }"},
+        // Without the compiler's own memcpy.
+        {"fortified.c",
+         kNames +
+             "static char kept[64]; void *__memcpy_chk(void *, const void *, size_t, size_t); ROVE_ENTRY int put(int "
+             "n) { "
+             "__memcpy_chk(kept, &names[n & 3], n & 15, 64); return n; } ROVE_ENTRY int get(int n) { const char *s; "
+             "memcpy(&s, kept, 8); return s[n]; }"},
+        {"found.c",
+         kNames + "static char kept[64]; ROVE_ENTRY int put(int n) { char *at = strchr(kept, ':') + 1; memcpy(at, "
+                  "&names[n & 3], 8); return n; } ROVE_ENTRY int get(int n) { const char *s; memcpy(&s, kept + n, 8); "
+                  "return s[0]; }"},
+        {"listed.c", kNames + "#include <stdlib.h>\nROVE_ENTRY int e(int n) { return putenv((char *)names[n & 3]); }"},
+        {"of_thread.c", "#include <pthread.h>\nROVE_ENTRY int e(int n) { return pthread_setspecific(n, \"text\"); }"},
         // In places that have no pointer's type.
         {"bytes.c", kNames +
                         "static _Alignas(8) char kept[8]; ROVE_ENTRY int put(int n) { memcpy(kept, &names[n & 3], 8); "
@@ -309,6 +322,10 @@ TEST_F(PrepareTest, WhatKeepsAnAddressIsPinned) {
          kNames + "static long calls, sum[4], last; static double mean; __attribute__((noinline)) static void add(long "
                   "*to, long n) { *to += n; } ROVE_ENTRY int e(int n) { ++calls; add(&sum[n & 3], n); last = "
                   "(long)strlen(names[n & 3]); mean = (mean + n) / 2; return (int)(calls + sum[0] + last + mean); }"},
+        {"rows.cpp",
+         "#include <vector>\nstatic unsigned long rows, sum; static long at; ROVE_ENTRY int e(int n) { "
+         "std::vector<int> v(n); rows += v.size(); for (int each : v) sum += each; at += &v.at(n / 2) - v.data(); "
+         "return (int)(rows + sum); }"},
         {"sum.c", kNames + "static size_t total; ROVE_ENTRY void e(void *here, const void *p, size_t n) { size_t "
                            "local[9] = {n}; for (size_t i = 0; i + 8 < n; ++i) { size_t one; memcpy(&one, (const char "
                            "*)p + i, 8); local[i % 9] += one; total += local[one % 9]; } for (size_t i = 0; i < n; "

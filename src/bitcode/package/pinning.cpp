@@ -22,18 +22,10 @@
 namespace rove::bitcode {
 namespace {
 
-// What of C's library goes on reading what it was given, once it has returned.
-bool keeps_argument(const llvm::CallBase& call) {
-    static constexpr llvm::StringLiteral keepers[] = {"openlog", "putenv"};
-    const llvm::Function* callee = call.getCalledFunction();
-    return callee != nullptr && callee->isDeclaration() && llvm::is_contained(keepers, callee->getName());
-}
-
 // Whether the address of something in the block escapes by this use: kept in memory, or for functions anything but a call.
 bool escapes(const llvm::Use& use, bool function) {
     const llvm::User* user = use.getUser();
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user))
-        return function ? !call->isCallee(&use) : keeps_argument(*call);
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return function && !call->isCallee(&use);
     if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
     if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user)) {
         if (variable->getName().starts_with("llvm.")) return false;
@@ -120,7 +112,10 @@ private:
         if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&user)) {
             const llvm::Function* callee = call->getCalledFunction();
             if (callee == nullptr || !call->isArgOperand(&use)) return true;
-            if (callee->isDeclaration()) return false;  // it writes what it makes itself
+            if (callee->isDeclaration()) {
+                look_at_others(*call, use);
+                return false;  // beyond that it writes what it makes itself
+            }
             if (call->getArgOperandNo(&use) >= callee->arg_size()) return true;
             ask(Question::written, *callee->getArg(call->getArgOperandNo(&use)));
             return false;
@@ -129,6 +124,7 @@ private:
             return !at_calls(*leaves->getFunction(),
                              [this](const llvm::CallBase& call) { ask(Question::written, call); });
         if (llvm::isa<llvm::LoadInst, llvm::CmpInst>(user)) return false;
+        if (llvm::isa<llvm::PtrToIntOperator>(user)) return !is_measured_only(user);
         if (llvm::isa<llvm::GEPOperator, llvm::BitCastOperator, llvm::PHINode, llvm::SelectInst, llvm::FreezeInst>(
                 user)) {
             ask(Question::written, user);
@@ -137,11 +133,24 @@ private:
         return true;
     }
 
+    // What a function that is defined elsewhere may write to memory that it is given, of what else it is given.
+    void look_at_others(const llvm::CallBase& call, const llvm::Use& memory) {
+        if (call.getType()->isPtrOrPtrVectorTy())
+            ask(Question::written, call);  // it may lead into that memory: strchr()
+        if (llvm::isa<llvm::MemSetInst>(call)) return;
+        const bool writes_values = call.getCalledFunction()->isIntrinsic() && !call.isLifetimeStartOrEnd();
+        for (const llvm::Use& other : call.args()) {
+            if (&other == &memory) continue;
+            if (copies(*call.getCalledFunction()) && other->getType()->isPointerTy()) ask(Question::read, *other);
+            if (writes_values && !other->getType()->isPtrOrPtrVectorTy()) ask(Question::computed, *other);
+        }
+    }
+
     bool is_one(const llvm::Value& value) {
-        if (llvm::isa<llvm::ConstantData>(value)) return false;
+        if (const auto* constant = llvm::dyn_cast<llvm::Constant>(&value)) return holds_one(*constant);
         const llvm::Type& type = *value.getType();
-        const std::uint64_t bits = type.getPrimitiveSizeInBits().getKnownMinValue();  // 0: a pointer, or made of parts
-        if (type.isPointerTy() || llvm::isa<llvm::Constant>(value)) return true;
+        const unsigned bits = type.getScalarSizeInBits();  // of each in a vector; 0: a pointer, or made of parts
+        if (type.isPtrOrPtrVectorTy()) return true;
         if (bits != 0 && bits < kPointerBits) return false;
         if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&value)) {
             ask(Question::read, *load->getPointerOperand());
@@ -160,7 +169,7 @@ private:
                 if (const auto* leaves = llvm::dyn_cast<llvm::ReturnInst>(block.getTerminator()))
                     ask(Question::computed, *leaves->getReturnValue());
         } else if (const auto* both = llvm::dyn_cast<llvm::BinaryOperator>(&value)) {
-            if (!type.isFPOrFPVectorTy()) ask_all(Question::computed, *both);
+            if (!type.isFPOrFPVectorTy() && !is_distance(value)) ask_all(Question::computed, *both);
         } else if (llvm::isa<llvm::SIToFPInst, llvm::UIToFPInst, llvm::FPToSIInst, llvm::FPToUIInst, llvm::FPExtInst,
                              llvm::FPTruncInst, llvm::CmpInst, llvm::UnaryOperator>(value)) {
             return false;
@@ -218,7 +227,47 @@ private:
         return all;
     }
 
-    static constexpr std::uint64_t kPointerBits = 64;
+    // An address as a number, or one beside it.
+    static bool is_address(const llvm::Value& value, unsigned level = 0) {
+        if (llvm::isa<llvm::PtrToIntOperator>(value)) return true;
+        const auto* user = llvm::dyn_cast<llvm::User>(&value);
+        const auto is_part = [level](const llvm::Use& each) {
+            return llvm::isa<llvm::ConstantInt>(each.get()) || is_address(*each, level + 1);
+        };
+        return user != nullptr && level < kLevels && is_beside(*user) && llvm::all_of(user->operands(), is_part);
+    }
+    static bool is_beside(const llvm::User& value) {
+        const unsigned operation = llvm::Operator::getOpcode(&value);
+        return operation == llvm::Instruction::Add || operation == llvm::Instruction::Sub ||
+               operation == llvm::Instruction::PHI;
+    }
+    // Between two addresses: a number, as `end - begin` is.
+    static bool is_distance(const llvm::Value& value) {
+        const auto* both = llvm::dyn_cast<llvm::BinaryOperator>(&value);
+        return both != nullptr && both->getOpcode() == llvm::Instruction::Sub && is_address(*both->getOperand(0)) &&
+               is_address(*both->getOperand(1));
+    }
+    // Whether an address as a number is compared, and distances to it taken, and nothing else.
+    static bool is_measured_only(const llvm::User& address, unsigned level = 0) {
+        return level < kLevels && llvm::all_of(
+                                      address.users(),
+                                      [level](const llvm::User* each) {
+                                          return llvm::isa<llvm::CmpInst>(each) || is_distance(*each) ||
+                                                 (is_beside(*each) && is_measured_only(*each, level + 1));
+                                      });
+    }
+
+    // Functions of C's library that copy, where they are called as such: with -fno-builtin, and checked by -D_FORTIFY_SOURCE.
+    static bool copies(const llvm::Function& callee) {
+        static constexpr llvm::StringLiteral names[] = {"memcpy",  "memmove",  "mempcpy",  "memccpy",
+                                                        "wmemcpy", "wmemmove", "wmempcpy", "bcopy"};
+        llvm::StringRef name = callee.getName();
+        if (name.consume_front("__") && !name.consume_back("_chk")) return false;
+        return callee.isDeclaration() && llvm::is_contained(names, name);
+    }
+
+    static constexpr unsigned kPointerBits = 64;
+    static constexpr unsigned kLevels = 4;  // of additions between an address and a distance
     llvm::SmallVector<Asked, 32> pending_;
     std::set<Asked> seen_;  // nothing was found there
 };
@@ -264,9 +313,19 @@ bool may_be_kept(const llvm::Use& use) {
 }  // namespace
 
 bool must_stay(const llvm::Module& module) {
-    constexpr std::array<std::string_view, 6> kPointToIt{"__cxa_atexit",      "__cxa_at_quick_exit",
-                                                         "__register_atfork", "__cxa_thread_atexit",
-                                                         "on_exit",           wire::kGetThreadLocal};
+    // Of C's library, what goes on reading what it was given, and what keeps it for a thread or for the program's end.
+    constexpr std::array<std::string_view, 12> kPointToIt{"openlog",
+                                                          "putenv",
+                                                          "hsearch",
+                                                          "hsearch_r",
+                                                          "pthread_setspecific",
+                                                          "tss_set",
+                                                          "__cxa_atexit",
+                                                          "__cxa_at_quick_exit",
+                                                          "__register_atfork",
+                                                          "__cxa_thread_atexit",
+                                                          "on_exit",
+                                                          wire::kGetThreadLocal};
     for (const std::string_view name : kPointToIt)
         if (const llvm::Function* function = module.getFunction(name); function != nullptr && !function->use_empty())
             return true;
