@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/cpu.hpp"
+#include "base/library_statics.hpp"
 #include "base/quoted.hpp"
 #include "wire/image.hpp"
 
@@ -85,9 +86,8 @@ Error Lacking::why_lacking(const PackageCode& package, const std::vector<std::st
     // Only if nothing else is lacking: a library that cannot be opened has other names, too.
     if (std::ranges::all_of(names, [](std::string_view each) { return each.starts_with(wire::kThreadLocalPrefix); }))
         return Error(ErrorCode::failed,
-                     fmt::format("{} on {} uses the thread-local variable '{}' of a library, which code that travels "
-                                 "cannot reach; let a function of that library return its address",
-                                 of, node_, names.front().substr(wire::kThreadLocalPrefix.size())));
+                     fmt::format("{} on {} uses the thread-local variable '{}' {}", of, node_,
+                                 names.front().substr(wire::kThreadLocalPrefix.size()), kThreadLocalOfALibrary));
     return Error(ErrorCode::failed,
                  fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, node_, remedy(package)));
 }

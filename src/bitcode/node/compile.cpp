@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "base/library_statics.hpp"
 #include "base/made_once.hpp"
 #include "base/mutex.hpp"
 #include "base/quoted.hpp"
@@ -20,6 +21,7 @@
 #include "bitcode/node/lacks.hpp"
 #include "bitcode/node/process/generate.hpp"
 #include "bitcode/node/process/process.hpp"
+#include "wire/image.hpp"
 #include "wire/unwind.hpp"
 
 namespace rove::bitcode {
@@ -332,6 +334,10 @@ tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names
     const std::string given = llvm::toString(std::move(error));
     if (names.missing.empty())
         return fail(ErrorCode::failed, "{} does not compile: {}", request.name, reported.empty() ? given : reported);
+    if (std::ranges::all_of(names.missing,
+                            [](const std::string& each) { return each.starts_with(wire::kThreadLocalPrefix); }))
+        return fail(ErrorCode::failed, "{} uses the thread-local variable '{}' {}", request.name,
+                    names.missing.begin()->substr(wire::kThreadLocalPrefix.size()), kThreadLocalOfALibrary);
     return fail(ErrorCode::failed, "no symbol {} for {}; {}", quoted(names.missing), request.name, request.remedy);
 }
 
@@ -369,7 +375,7 @@ Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, Sess
     return compiled;
 }
 
-// Works in a session, which is left where LLVM gives up or memory runs out in it.
+// Works in a session, which is left where LLVM gives up or memory runs out in it (overloaded).
 Status in_session(Session& session, const std::string& what, const std::function<void()>& work)
     REQUIRES(session.working) {
     try {
@@ -378,7 +384,8 @@ Status in_session(Session& session, const std::string& what, const std::function
         return done;
     } catch (const std::bad_alloc&) {
         leave_session(session);
-        throw;
+        return fail(ErrorCode::overloaded, "{} is not compiled: memory ran out while it was linked; try it again later",
+                    what);
     }
 }
 
@@ -409,9 +416,14 @@ void free_modules() {
     }();
     if (session == nullptr) return;
     const MutexLock lock(session->working);
-    if (!session->is_lost)
-        (void)in_session(*session, "code that was evicted",
-                         [session]() REQUIRES(session->working) { free_modules_in(*session); });
+    if (session->is_lost) return;
+    const auto free = [session]() REQUIRES(session->working) { free_modules_in(*session); };
+    try {
+        // Where LLVM has given up too often, or the machine has no thread, they would stay for good. In a session that is lost they do.
+        if (!in_session(*session, "code that was evicted", free) && !session->is_lost) free();
+    } catch (const std::bad_alloc&) {  // for the error's words
+        leave_session(*session);
+    }
 }
 
 }  // namespace rove::bitcode
