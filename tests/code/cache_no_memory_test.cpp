@@ -321,6 +321,29 @@ TEST_F(CacheWithoutMemory, LinkingThatWasRefusedMemoryIsTriedAgain) {
     EXPECT_GT(refused, 20);
 }
 
+// In whatever thread: a cache's worker, or the one that ends the cache.
+TEST_F(CacheWithoutMemory, FreeingModulesThrowsNothing) {
+    const auto counter = build("counter.c", kCounter);
+    const ByteBuffer bitcode = counter->raw_slice(*counter->slice_index(host_triple(), Forms::bitcode)).value();
+    bitcode::Compiler& compiler = **bitcode::compiler();
+    const auto compile = [&] {
+        return compiler.compile(
+            {.name = "counter", .remedy = {}, .bitcode = bitcode, .resolve = [](std::string_view) -> void* {
+                 return nullptr;
+             }});
+    };
+    int refused = 0;
+    for (int step = 1; step < 60; ++step) {
+        for (int i = 0; i < 3; ++i) ASSERT_TRUE(compile());
+        refused_in = step;
+        EXPECT_NO_THROW(compiler.free_modules()) << step;
+        refused += refused_in == 0 ? 1 : 0;
+        refused_in = 0;
+    }
+    EXPECT_GT(refused, 5);
+    EXPECT_TRUE(compile());
+}
+
 // ---- new code by itself
 
 using NewCodesWithoutMemory = KeepingTest;
