@@ -19,11 +19,12 @@ inline constexpr std::array<std::string_view, 3> kLibraryStatics{ROVE_STATIC_OF_
                                                                  ROVE_STATIC_OF_WIDE_STREAMS};
 
 // Thread-local variables of libstdc++ that inline functions store to, for what is to run once and for futures. A node has them for code that
-// travels; those of other libraries it cannot give.
-inline constexpr std::string_view kThreadLocalOfALibrary =
-    "of a library, which code that travels cannot reach; let a function of that library return its address";
+// travels.
 constexpr bool is_library_thread_local(std::string_view name) {
     return name == "_ZSt15__once_callable" || name == "_ZSt11__once_call";
 }
+// What messages say of a thread-local variable of any other library.
+inline constexpr std::string_view kThreadLocalOfALibrary =
+    "of a library, which code that travels cannot reach; let a function of that library return its address";
 
 }  // namespace rove

@@ -24,8 +24,8 @@ public:
     [[nodiscard]] virtual std::array<const void*, 2> code() const { return {}; }
     // Compiles for the CPU that is there, in a process of its own (node/process/process.hpp), and links what that has made. Thread-safe.
     [[nodiscard]] virtual Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) = 0;
-    // Frees what modules had that were destroyed since. LLVM takes time for that by the number of names in the process, under locks, and a
-    // module may be destroyed where others wait; so it is done here, and by the next compile. Thread-safe.
+    // Frees what destroyed modules still have in LLVM. That takes longer the more names the process has, and a module may be destroyed while
+    // others wait. So it is done here, and by the next compile. Thread-safe.
     virtual void free_modules() {}
     [[nodiscard]] virtual Result<Prepared> prepare(const PrepareRequest& request) = 0;
     // Does some of all that once, so that the next time finds LLVM's code in memory: a cold one takes several milliseconds longer.
