@@ -278,6 +278,10 @@ TEST_F(PrepareTest, WhatKeepsAnAddressIsPinned) {
                   "return s[0]; }"},
         {"listed.c", kNames + "#include <stdlib.h>\nROVE_ENTRY int e(int n) { return putenv((char *)names[n & 3]); }"},
         {"of_thread.c", "#include <pthread.h>\nROVE_ENTRY int e(int n) { return pthread_setspecific(n, \"text\"); }"},
+        {"back.c",
+         kNames + "static size_t kept; ROVE_ENTRY int put(int n) { char at[8]; char *volatile end = at + (n & 7); "
+                  "kept = (size_t)names[n & 3] - ((size_t)end - (size_t)at); return n; } ROVE_ENTRY int get(int n) { "
+                  "return ((const char *)kept)[n]; }"},
         // In places that have no pointer's type.
         {"bytes.c", kNames +
                         "static _Alignas(8) char kept[8]; ROVE_ENTRY int put(int n) { memcpy(kept, &names[n & 3], 8); "

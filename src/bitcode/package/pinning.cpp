@@ -33,10 +33,7 @@ bool escapes(const llvm::Use& use, bool function) {
     }
     if (llvm::isa<llvm::BlockAddress>(user)) return false;
     if (llvm::isa<llvm::Instruction>(user)) return function || llvm::isa<llvm::PHINode, llvm::SelectInst>(user);
-    if (const auto* other = llvm::dyn_cast<llvm::Function>(user)) {
-        (void)other;  // a personality routine
-        return false;
-    }
+    if (llvm::isa<llvm::Function>(user)) return false;  // as its personality routine
     // A constant expression, a member of an aggregate or an alias: what counts is where that goes.
     return std::any_of(user->use_begin(), user->use_end(), [&](const llvm::Use& next) {
         return escapes(next, function && !llvm::isa<llvm::GlobalAlias>(user));
@@ -142,7 +139,7 @@ private:
         for (const llvm::Use& other : call.args()) {
             if (&other == &memory) continue;
             if (copies(*call.getCalledFunction()) && other->getType()->isPointerTy()) ask(Question::read, *other);
-            if (writes_values && !other->getType()->isPtrOrPtrVectorTy()) ask(Question::computed, *other);
+            if (writes_values && !other->getType()->isPointerTy()) ask(Question::computed, *other);
         }
     }
 
@@ -227,19 +224,25 @@ private:
         return all;
     }
 
-    // An address as a number, or one beside it.
+    // An address as a number, or one at a constant distance from it.
     static bool is_address(const llvm::Value& value, unsigned level = 0) {
         if (llvm::isa<llvm::PtrToIntOperator>(value)) return true;
         const auto* user = llvm::dyn_cast<llvm::User>(&value);
-        const auto is_part = [level](const llvm::Use& each) {
+        if (user == nullptr || level == kLevels || !is_beside(*user)) return false;
+        return llvm::all_of(user->operands(), [level](const llvm::Use& each) {
             return llvm::isa<llvm::ConstantInt>(each.get()) || is_address(*each, level + 1);
-        };
-        return user != nullptr && level < kLevels && is_beside(*user) && llvm::all_of(user->operands(), is_part);
+        });
     }
+    // Of such an address again, if it is made of one. Not `p - (q - r)`, which is no distance.
     static bool is_beside(const llvm::User& value) {
-        const unsigned operation = llvm::Operator::getOpcode(&value);
-        return operation == llvm::Instruction::Add || operation == llvm::Instruction::Sub ||
-               operation == llvm::Instruction::PHI;
+        const auto is_constant = [&value](unsigned operand) {
+            return llvm::isa<llvm::ConstantInt>(value.getOperand(operand));
+        };
+        switch (llvm::Operator::getOpcode(&value)) {
+            case llvm::Instruction::Add: return is_constant(0) || is_constant(1);
+            case llvm::Instruction::Sub: return is_constant(1);
+            default: return llvm::isa<llvm::PHINode>(value);
+        }
     }
     // Between two addresses: a number, as `end - begin` is.
     static bool is_distance(const llvm::Value& value) {
