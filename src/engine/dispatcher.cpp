@@ -74,6 +74,31 @@ unsigned Dispatcher::serve(PeerState& peer, Lead::Turn& turn) try {
     return 1;
 }
 
+// Who takes a frame of each kind that may arrive among calls.
+struct Dispatcher::AmongCalls {
+    using Take = Taken (*)(Dispatcher& self, PeerState& from, wire::Frame& frame, Lead::Turn& turn);
+    static constexpr std::array<Take, wire::kKindRules.size()> kTakers = [] {
+        std::array<Take, wire::kKindRules.size()> takers{};
+        const auto takes = [&takers](Kind kind, Take take) { takers[static_cast<std::size_t>(kind)] = take; };
+        const auto runs = [](Dispatcher& self, PeerState& from, wire::Frame& frame, Lead::Turn& turn)
+                              REQUIRES(lock_of<EngineLock>) { return self.run_next(from, frame, turn); };
+        takes(Kind::call, runs);
+        takes(Kind::batch, runs);
+        takes(Kind::ping, runs);
+        takes(Kind::part, [](Dispatcher& self, PeerState& from, wire::Frame& frame, Lead::Turn& turn)
+                              REQUIRES(lock_of<EngineLock>) { return self.on_part(from, frame, turn); });
+        takes(Kind::code, [](Dispatcher& self, PeerState& from, wire::Frame& frame, Lead::Turn& /*turn*/)
+                              REQUIRES(lock_of<EngineLock>) {
+                                  self.exchange_.on_code(from, frame);  // of the tier that follows
+                                  return Taken::done;
+                              });
+        return takers;
+    }();
+    static_assert(std::ranges::all_of(wire::kKindRules, [](const wire::KindRule& rule) {
+        return rule.among_calls == (kTakers[static_cast<std::size_t>(rule.kind)] != nullptr);
+    }));
+};
+
 // At most once: a frame is given back to the link that it was taken from exactly once. This loop does so as soon as its function has
 // returned, whatever else has happened; or the function's run holds the frame, and gives it back; or a Gathering, which reads its
 // arguments out of this mailbox, gives back each part and the call (Gathering::look, take_call).
@@ -85,41 +110,25 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     if (peer.calls.gathering != nullptr && peer.calls.gathering->keeps_mailbox()) return 0;
     while (link != nullptr && peer.link.get() == link && handled < kBatchMax && !peer.has_backlog() &&
            link->next(Traffic::calls, frame)) {
-        if (!FrameChecks::is_plain_call(peer, frame)) {
+        Taken taken = Taken::parked;
+        if (FrameChecks::is_plain_call(peer, frame)) {
+            taken = run_next(peer, frame, turn);
+        } else {
             if (peer.calls.gathering != nullptr && peer.calls.gathering->takes(frame)) break;
             if (const auto wrong = checks_.wrong_with(peer, frame, Traffic::calls)) {
                 link->break_with(*wrong);
                 break;
             }
-            const Kind kind = frame.header.kind;
-            if (kind == Kind::part || kind == Kind::code) {  // code: of the tier that follows
-                if (kind == Kind::part && gatherings_.runs_part(peer, frame, turn)) {
-                    ++handled;
-                    if (lead_.lost(turn)) break;
-                    continue;
-                }
-                if (kind == Kind::code) {
-                    if (begun == TimePoint{}) begun = Clock::now();
-                    exchange_.on_code(peer, frame);
-                } else if (!payload_parts_.add(peer, frame)) {
-                    break;
-                }
-                link->release(Traffic::calls);
-                ++handled;
-                if (kind == Kind::code && Clock::now() - begun > kTurnMax) break;
-                continue;
+            if (frame.header.kind == Kind::code) {  // each piece may take long
+                if (begun == TimePoint{}) begun = Clock::now();
+                look_at = handled;
             }
+            taken = AmongCalls::kTakers[static_cast<std::size_t>(frame.header.kind)](*this, peer, frame, turn);
         }
-        if (!turn.runs_functions()) {
-            leave_to_others(turn);
-            break;
-        }
-        if ((frame.header.flags & wire::kNoReply) == 0) link->own_next(Traffic::replies);
-        if (frame.header.node == peer.id && peer.id != peer.back) frame.header.node = peer.back;
-        const Taken taken = on_call(&peer, frame, turn);
         if (taken == Taken::parked) break;
         ++handled;
         if (taken == Taken::held) break;  // another thread leads
+        if (taken == Taken::gone) continue;
         link->release(Traffic::calls);
         if (handled < look_at) continue;
         const TimePoint now = Clock::now();
@@ -131,6 +140,24 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
         look_at = handled + std::min(look_at, kLooksAtClockMax);
     }
     return handled;
+}
+
+// The call at the head of a mailbox, if this thread runs calls.
+[[clang::always_inline]] inline Dispatcher::Taken Dispatcher::run_next(PeerState& peer, wire::Frame& frame,
+                                                                       Lead::Turn& turn) {
+    if (!turn.runs_functions()) {
+        leave_to_others(turn);
+        return Taken::parked;
+    }
+    if ((frame.header.flags & wire::kNoReply) == 0) peer.link->own_next(Traffic::replies);
+    if (frame.header.node == peer.id && peer.id != peer.back) frame.header.node = peer.back;
+    return on_call(&peer, frame, turn);
+}
+
+// A function that reads its payload as it comes begins with the first part. All other parts are put together.
+Dispatcher::Taken Dispatcher::on_part(PeerState& from, const wire::Frame& frame, Lead::Turn& turn) {
+    if (gatherings_.runs_part(from, frame, turn)) return lead_.lost(turn) ? Taken::held : Taken::gone;
+    return payload_parts_.add(from, frame) ? Taken::done : Taken::parked;
 }
 
 // The call at the head of a mailbox is not for this thread. Who is quiet leads only where nobody else can.

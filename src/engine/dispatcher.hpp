@@ -83,10 +83,11 @@ public:
     void run_here(Run& run, rove_here& here, Bytes payload) noexcept EXCLUDES(lock_of<EngineLock>);
 
 private:
-    // What became of a call's frame.
+    // What became of a frame among calls.
     enum class Taken : std::uint8_t {
         parked,  // nothing: it stays at the head of its mailbox, and is looked at again
         done,    // whoever took it from the mailbox gives it back, now
+        gone,    // it has been given back
         held,    // its function runs on in another thread's time, which gives it back when that ends; the lead was lost
     };
 
@@ -97,6 +98,10 @@ private:
     [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead::Turn& turn)
         REQUIRES(lock_of<EngineLock>);
     // ---- each kind of frame
+    struct AmongCalls;
+    [[nodiscard]] Taken run_next(PeerState& peer, wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Taken on_part(PeerState& from, const wire::Frame& frame, Lead::Turn& turn)
+        REQUIRES(lock_of<EngineLock>);
     struct AmongReplies;
     void on_reply_traffic(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     void on_load(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
