@@ -332,8 +332,6 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
 
 // The name and the code the first time, the handle ever after.
 Status Caller::send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload) {
-    header.kind = Kind::call;
-    header.flags &= static_cast<std::uint8_t>(wire::kNoReply | wire::kParts);
     const auto sent_as = [&peer, &payload](std::size_t extra)
                              REQUIRES(lock_of<EngineLock>) { note_bytes(peer, extra + payload.size()); };
     if (const auto bound = peer.code.bindings.handle_of(*callee.id)) {

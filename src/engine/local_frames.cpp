@@ -8,7 +8,7 @@ Status LocalFrames::add(wire::FrameHeader header, const FunctionId& function, By
         return fail(ErrorCode::overloaded, "{} bytes of calls to itself wait on {}, the most there may", bytes_,
                     name_());
     header.kind = wire::Kind::call;
-    header.flags = static_cast<std::uint8_t>((header.flags & wire::kNoReply) | wire::kById);
+    header.flags |= wire::kById;
     header.extra_bytes = sizeof(FunctionId);
     header.body_bytes = static_cast<std::uint32_t>(sizeof(FunctionId) + payload.size());
     frames_.push_back(waiting_frame(header, function.raw(), payload));

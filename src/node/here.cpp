@@ -106,11 +106,9 @@ int rove_fail(rove_here* here, const char* message) noexcept {
 int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) noexcept {
     if (here->is_over() || (payload == nullptr && size > 0) || here->call.hops == rove::wire::kHopsMax)
         return ROVE_INVALID;
-    rove::wire::FrameHeader header = here->call;
-    header.flags &= rove::wire::kNoReply;  // how this one's name and payload came says nothing of the next one's
-    ++header.hops;
     return end_or_no_memory(here, [&] {
-        return here->engine->caller().send_on({node, here->function->id, bytes_of(payload, size), header});
+        return here->engine->caller().send_on(
+            {node, here->function->id, bytes_of(payload, size), rove::wire::sent_on(here->call)});
     });
 }
 

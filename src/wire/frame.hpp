@@ -66,6 +66,14 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 32);
 
+// Of a call that its function sends on: the same caller waits for its end. How this call's name and payload came says nothing of the next one's.
+[[nodiscard]] constexpr FrameHeader sent_on(FrameHeader call) {
+    call.kind = Kind::call;
+    call.flags &= kNoReply;
+    ++call.hops;
+    return call;
+}
+
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kHeaderBytes = sizeof(FrameHeader);
 // The largest payload of one frame: 1/4 of a mailbox ring less room for header and extension, so that four of the largest
