@@ -12,7 +12,7 @@
 //     Compiles      compiles bitcode, in the background                              compiles.hpp
 //     NewCodes      makes what was loaded or compiled the package's code             new_code.hpp
 //     Lacking       names that are nowhere on this node                              lacking.hpp
-//     Libraries     opens what packages depend on                                    libraries.hpp
+//     Dependencies  opens what packages depend on                                    dependencies.hpp
 //     Workers       the threads                                                      workers.hpp
 //     Constructors  runs those of packages                                           constructors.hpp
 //     Interfaces    packages to whose names others are linked                        interfaces.hpp
@@ -85,7 +85,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
                      .do_next = [this](Duty duty) REQUIRES(lock_of<CodeCache>) { return do_next(duty); }}};
     Constructors constructors{lock, options.node, workers};
     Lacking lacking{options.node, symbols};
-    Libraries libraries;
+    Dependencies dependencies;
     NewCodes new_codes{known, budgets, uses};
     Compiles compiles{{.lock = lock,
                        .options = options,
@@ -93,7 +93,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
                        .budgets = budgets,
                        .evictor = evictor,
                        .queue = compile_queue,
-                       .libraries = libraries,
+                       .dependencies = dependencies,
                        .lacking = lacking,
                        .new_codes = new_codes,
                        .workers = workers,
@@ -104,7 +104,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
                        .pool = pool,
                        .budgets = budgets,
                        .evictor = evictor,
-                       .libraries = libraries,
+                       .dependencies = dependencies,
                        .lacking = lacking,
                        .new_codes = new_codes,
                        .workers = workers,

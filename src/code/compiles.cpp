@@ -96,7 +96,7 @@ Result<NewCode> Compiles::compile(PackageCode& package) {
         NewCode made;
         made.lacks = std::move(lacks);
         package.names_seen = symbols_.generation();
-        libraries_.open(package);
+        dependencies_.open(package);
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Forms::bitcode)));
         ROVE_TRY(bitcode::NamesInImage names, names_in_image(package, loaded));

@@ -12,8 +12,8 @@
 
 #include "bitcode/compiler.hpp"
 #include "code/constructors.hpp"
+#include "code/dependencies.hpp"
 #include "code/lacking.hpp"
-#include "code/libraries.hpp"
 #include "code/new_code.hpp"
 
 namespace rove::code {
@@ -28,7 +28,7 @@ public:
         Budgets& budgets;
         Evictor& evictor;
         CompileQueue& queue;
-        Libraries& libraries;
+        Dependencies& dependencies;
         const Lacking& lacking;
         NewCodes& new_codes;
         Workers& workers;
@@ -41,7 +41,7 @@ public:
           budgets_(beside.budgets),
           evictor_(beside.evictor),
           queue_(beside.queue),
-          libraries_(beside.libraries),
+          dependencies_(beside.dependencies),
           lacking_(beside.lacking),
           new_codes_(beside.new_codes),
           workers_(beside.workers),
@@ -76,7 +76,7 @@ private:
     Budgets& budgets_;
     Evictor& evictor_;
     CompileQueue& queue_;
-    Libraries& libraries_;
+    Dependencies& dependencies_;
     const Lacking& lacking_;
     NewCodes& new_codes_;
     Workers& workers_;

@@ -34,7 +34,7 @@ Result<bool> ImageLoads::load_if_quick(PackageCode& package, std::size_t slice) 
 
 bool ImageLoads::is_quick(const PackageCode& package, std::size_t slice) const {
     const wire::Manifest& manifest = package.store->manifest();
-    const bool names_wait = !manifest.imports.empty() && libraries_.is_opening_any();
+    const bool names_wait = !manifest.imports.empty() && dependencies_.is_opening_any();
     const auto& image = manifest.slices[slice];
     // Both sizes: what is stored may be any number of frames that hold nothing, and each takes its time.
     return image.raw_bytes <= kQuickImageBytesMax && image.stored_bytes <= kQuickImageBytesMax &&
@@ -116,7 +116,7 @@ Status ImageLoads::load_image(PackageCode& package) {
     const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
     ROVE_TRY(const wire::Image image, lock_.unlocked(package, [&]() -> Result<wire::Image> {
         package.names_seen = symbols_.generation();
-        libraries_.open(package);
+        dependencies_.open(package);
         return read_image(*package.store, slice);
     }));
     ROVE_CHECK(

@@ -29,7 +29,7 @@ public:
         CodePool& pool;
         Budgets& budgets;
         Evictor& evictor;
-        Libraries& libraries;
+        Dependencies& dependencies;
         const Lacking& lacking;
         NewCodes& new_codes;
         Workers& workers;
@@ -43,7 +43,7 @@ public:
           pool_(beside.pool),
           budgets_(beside.budgets),
           evictor_(beside.evictor),
-          libraries_(beside.libraries),
+          dependencies_(beside.dependencies),
           lacking_(beside.lacking),
           new_codes_(beside.new_codes),
           workers_(beside.workers),
@@ -73,7 +73,7 @@ private:
     CodePool& pool_;
     Budgets& budgets_;
     Evictor& evictor_;
-    Libraries& libraries_;
+    Dependencies& dependencies_;
     const Lacking& lacking_;
     NewCodes& new_codes_;
     Workers& workers_;

@@ -90,14 +90,14 @@ protected:
                       .do_next = [this](Duty duty) { return do_next_(duty); }}};
     Constructors constructors_{lock_, options_.node, workers_};
     Lacking lacking_{options_.node, symbols_};
-    Libraries libraries_;
+    Dependencies dependencies_;
     Compiles compiles_{{.lock = lock_,
                         .options = options_,
                         .symbols = symbols_,
                         .budgets = budgets_,
                         .evictor = evictor_,
                         .queue = compile_queue_,
-                        .libraries = libraries_,
+                        .dependencies = dependencies_,
                         .lacking = lacking_,
                         .new_codes = new_codes_,
                         .workers = workers_,
@@ -108,7 +108,7 @@ protected:
                         .pool = pool_,
                         .budgets = budgets_,
                         .evictor = evictor_,
-                        .libraries = libraries_,
+                        .dependencies = dependencies_,
                         .lacking = lacking_,
                         .new_codes = new_codes_,
                         .workers = workers_,

@@ -10,8 +10,8 @@
 #include "cache_parts.hpp"
 #include "code/budgets.hpp"
 #include "code/compile_queue.hpp"
+#include "code/dependencies.hpp"
 #include "code/known.hpp"
-#include "code/libraries.hpp"
 #include "code/pace.hpp"
 #include "code/symbols.hpp"
 #include "given_compiler.hpp"
@@ -356,19 +356,19 @@ TEST(PaceTest, WhatWasNeverShortIsTriedThreeTimes) {
 using LibrariesTest = PartsTest;
 
 TEST_F(LibrariesTest, TheyAreOpenedOnceForEachPackage) {
-    Libraries libraries;
+    Dependencies dependencies;
     PackageCode package(owner_, store({.name = "sum", .dependencies = {"libz.so.1", "libof-nobody.so.7"}}));
-    libraries.open(package);
+    dependencies.open(package);
     EXPECT_TRUE(package.libraries_open);
     EXPECT_EQ(package.scope.libraries.size(), 1U);
     EXPECT_TRUE(package.scope.left_out.starts_with("its library libof-nobody.so.7 cannot be opened"))
         << package.scope.left_out;
     package.scope.libraries.clear();
-    libraries.open(package);
+    dependencies.open(package);
     EXPECT_TRUE(package.scope.libraries.empty());
-    EXPECT_FALSE(libraries.is_opening_any());
+    EXPECT_FALSE(dependencies.is_opening_any());
     PackageCode without(owner_, store({.name = "without"}));
-    libraries.open(without);
+    dependencies.open(without);
     EXPECT_FALSE(without.libraries_open) << "there was nothing to open";
 }
 

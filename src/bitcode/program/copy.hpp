@@ -66,7 +66,7 @@ private:
     std::unordered_map<const llvm::Function*, std::string> left_;
     struct Constructor {
         std::uint64_t priority;
-        Modules::Making making;
+        Modules::MadeAt making;
         llvm::Function* taken;
     };
     std::vector<Constructor> constructors_;

@@ -113,17 +113,17 @@ void Modules::note_definitions(const llvm::Module& module, std::size_t index) {
     }
     for (const Listed& each : listed(module, kConstructors))
         if (each.variable != nullptr && !each.variable->hasLocalLinkage())
-            makings_.try_emplace(each.variable->getName().str(), Making{index, each.place});
+            made_at_.try_emplace(each.variable->getName().str(), MadeAt{index, each.place});
 }
 
-const Modules::Making* Modules::making_of(const llvm::GlobalVariable& variable) const {
-    const auto known = makings_.find(variable.getName().str());
-    return known != makings_.end() ? &known->second : nullptr;
+const Modules::MadeAt* Modules::made_at(const llvm::GlobalVariable& variable) const {
+    const auto known = made_at_.find(variable.getName().str());
+    return known != made_at_.end() ? &known->second : nullptr;
 }
 
 std::vector<Modules::Constructor> Modules::constructors_of(const llvm::GlobalVariable& variable) const {
     std::vector<Constructor> constructors;
-    const Making* const making = making_of(variable);
+    const MadeAt* const making = made_at(variable);
     if (variable.hasLocalLinkage() || making == nullptr) return constructors;
     for (const Listed& each : listed(*variable.getParent(), kConstructors))
         if (each.variable == &variable)
@@ -134,7 +134,7 @@ std::vector<Modules::Constructor> Modules::constructors_of(const llvm::GlobalVar
 bool Modules::is_made_by_priority(const llvm::GlobalVariable& variable) const {
     const llvm::StringRef name = variable.getName();
     const bool is_of_cxx_function = name.starts_with("_ZZ");
-    if (making_of(variable) != nullptr || variable.hasLocalLinkage() || is_of_cxx_function || variable.isThreadLocal())
+    if (made_at(variable) != nullptr || variable.hasLocalLinkage() || is_of_cxx_function || variable.isThreadLocal())
         return false;
     const std::string mangled = name.starts_with("_Z")
                                     ? name.substr(2).str()

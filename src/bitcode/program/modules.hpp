@@ -51,15 +51,15 @@ public:
     [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
     // Where the program makes an inline variable (or a template's static member) that is made by code: in the first file that has it, which is the
     // first to be linked, and there in the order of definition. Null: its making is noted nowhere.
-    struct Making {
+    struct MadeAt {
         std::size_t module, place;
-        friend auto operator<=>(const Making&, const Making&) = default;
+        friend auto operator<=>(const MadeAt&, const MadeAt&) = default;
     };
-    [[nodiscard]] const Making* making_of(const llvm::GlobalVariable& variable) const;
+    [[nodiscard]] const MadeAt* made_at(const llvm::GlobalVariable& variable) const;
     // What makes such a variable: the compiler gives each a constructor of its own, unless it has a priority.
     struct Constructor {
         std::uint64_t priority;
-        Making making;
+        MadeAt making;
         llvm::Constant* function;
     };
     [[nodiscard]] std::vector<Constructor> constructors_of(const llvm::GlobalVariable& variable) const;
@@ -100,7 +100,7 @@ private:
         defined_in_;  // by name: what others may refer to, and in which module it is
     bool replaces_malloc_ = false;
     bool defines_of_library_ = false;
-    std::unordered_map<std::string, Making> makings_;  // by the variable's name
+    std::unordered_map<std::string, MadeAt> made_at_;  // by the variable's name
     FunctionSimplifier simplifier_;
 };
 

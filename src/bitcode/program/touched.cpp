@@ -11,7 +11,7 @@ namespace rove::bitcode {
 namespace {
 
 // Follows a pointer through address arithmetic, parameters and results.
-class Follow {
+class Touches {
 public:
     bool touches(const llvm::Value& pointer) {
         if (!seen_.insert(&pointer).second) return false;
@@ -63,7 +63,7 @@ private:
 }  // namespace
 
 bool is_touched(const llvm::GlobalVariable& variable) {
-    return Follow().touches(variable);
+    return Touches().touches(variable);
 }
 
 }  // namespace rove::bitcode

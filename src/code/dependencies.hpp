@@ -1,4 +1,4 @@
-// Libraries: opens what packages name as their dependencies, and knows whether any is being opened now.
+// Dependencies: opens what packages name as their dependencies, and knows whether any is being opened now.
 //
 // Threads: any, without the lock of the cache. open() is for the worker that has the package.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace rove::code {
 
-class Libraries {
+class Dependencies {
 public:
     // Opens them once for each package, and waits for the libraries' own constructors.
     void open(PackageCode& package) {
