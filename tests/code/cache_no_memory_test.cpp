@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "../lost_memory.hpp"
 #include "../watched_new.hpp"
 #include "base/clock.hpp"
 #include "bitcode/compiler.hpp"
@@ -289,6 +290,7 @@ TEST_F(WorkerWithoutMemory, BitcodeThatWasNotCompiledIsCompiledForTheNextCall) {
 
 // A link that is cut off by that is no failure of the code, and leaves LLVM to the next one.
 TEST_F(CacheWithoutMemory, LinkingThatWasRefusedMemoryIsTriedAgain) {
+    test::llvm_loses_memory = true;
     const auto counter = build("counter.c", kCounter);
     const auto slice = counter->slice_index(host_triple(), Forms::bitcode);
     ASSERT_TRUE(slice);
@@ -323,6 +325,7 @@ TEST_F(CacheWithoutMemory, LinkingThatWasRefusedMemoryIsTriedAgain) {
 
 // In whatever thread: a cache's worker, or the one that ends the cache.
 TEST_F(CacheWithoutMemory, FreeingModulesThrowsNothing) {
+    test::llvm_loses_memory = true;
     const auto counter = build("counter.c", kCounter);
     const ByteBuffer bitcode = counter->raw_slice(*counter->slice_index(host_triple(), Forms::bitcode)).value();
     bitcode::Compiler& compiler = **bitcode::compiler();
