@@ -134,6 +134,10 @@ void Copy::copy_body(llvm::Function& source) {
     llvm::CloneFunctionInto(twin, &source, map_, llvm::CloneFunctionChangeType::ClonedModule, returns, "", nullptr,
                             nullptr, this);
     if (source.hasPersonalityFn()) twin->setPersonalityFn(mapped(*source.getPersonalityFn()));
+    if (source.hasOptNone() && from_.is_unoptimised(*source.getParent())) {  // it is optimised before it travels
+        twin->removeFnAttr(llvm::Attribute::OptimizeNone);
+        twin->removeFnAttr(llvm::Attribute::NoInline);
+    }
 }
 
 void Copy::copy_value(const llvm::GlobalValue& source) {

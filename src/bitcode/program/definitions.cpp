@@ -174,7 +174,8 @@ const Digest& Definitions::of_module(const llvm::Module& module) {
         for (const llvm::GlobalValue& value : module.global_values())
             if (value.isDeclaration() && program_.is_of_library(value)) (void)declare_in(empty, value);
         at->second = digest_of({digest_without_names_of_types(empty).hex(),
-                                FunctionSimplifier::without_exceptions(module) ? "without exceptions" : ""});
+                                FunctionSimplifier::without_exceptions(module) ? "without exceptions" : "",
+                                program_.is_unoptimised(module) ? "without optimising" : ""});
     }
     return at->second;
 }

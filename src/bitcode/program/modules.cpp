@@ -44,6 +44,20 @@ std::vector<Bytes> cut_apart(Bytes section) {
     return modules;
 }
 
+// With -O0 clang marks every function that it may mark so, and says nothing that only an optimiser asks for: how long local variables live, and of
+// which types what is accessed is. Nothing in bitcode names the option.
+bool compiled_unoptimised(const llvm::Module& module, std::string_view bitcode) {
+    using llvm::Attribute;
+    constexpr std::string_view kRootOfTypes = "C++ TBAA";  // of C, too
+    if (module.getFunction("llvm.lifetime.start.p0") != nullptr || bitcode.find(kRootOfTypes) != std::string_view::npos)
+        return false;
+    return llvm::all_of(module, [](const llvm::Function& function) {
+        return function.isDeclaration() || function.hasFnAttribute(Attribute::NoInline) ||
+               function.hasFnAttribute(Attribute::AlwaysInline) || function.hasFnAttribute(Attribute::Naked) ||
+               function.hasFnAttribute(Attribute::MinSize);
+    });
+}
+
 }  // namespace
 
 Modules::Modules(std::string path, Bytes section, IsStrong is_strong)
@@ -54,6 +68,7 @@ Modules::Modules(std::string path, Bytes section, IsStrong is_strong)
     (void)context_.getMDKindID("heapallocsite");
     modules_.resize(bitcode_.size());
     bodies_.resize(bitcode_.size());
+    unoptimised_.resize(bitcode_.size());
 }
 
 Result<llvm::Module*> Modules::get(std::size_t index) {
@@ -67,6 +82,7 @@ Result<llvm::Module*> Modules::get(std::size_t index) {
     if (llvm::Error failed = (*read)->materializeMetadata()) return unreadable(std::move(failed));
     llvm::StripDebugInfo(**read);
     (*read)->setModuleIdentifier(std::to_string(index));
+    unoptimised_[index] = compiled_unoptimised(**read, text);
     bodies_[index].clear();
     for (const llvm::Function& function : **read)
         if (!function.isDeclaration()) bodies_[index].push_back(&function);

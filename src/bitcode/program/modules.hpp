@@ -37,6 +37,8 @@ public:
     [[nodiscard]] const std::vector<const llvm::Function*>& bodies(std::size_t index) const { return bodies_[index]; }
     // Notes what a module defines. To be called for each of them before definition_of().
     void note_definitions(const llvm::Module& module, std::size_t index);
+    // Whether it was compiled with -O0. Then it is the compiler that marks functions `optnone`, and not their author. Precondition: as for bodies().
+    [[nodiscard]] bool is_unoptimised(const llvm::Module& module) const { return unoptimised_[index_of(module)]; }
     // Whether a module defines a malloc() in place of the C library's (allocation.hpp).
     [[nodiscard]] bool replaces_malloc() const { return replaces_malloc_; }
     // Whether a module defines a function that LLVM takes for C's library's and may call by itself, but those that allocate: they never travel.
@@ -96,6 +98,7 @@ private:
     llvm::LLVMContext context_;
     std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
     std::vector<std::vector<const llvm::Function*>> bodies_;
+    std::vector<bool> unoptimised_;
     std::unordered_map<std::string, std::size_t>
         defined_in_;  // by name: what others may refer to, and in which module it is
     bool replaces_malloc_ = false;

@@ -117,16 +117,10 @@ std::string obstacle(const llvm::Module& module, const Copy& copy) {
     return {};
 }
 
-// As if compiled to be optimised later, wherever it came from.
+// A package is the same however the program is watched: by counters, or by a debugger that asks for frame pointers.
 void prepare_bodies(llvm::Module& module) {
     leave_out_instrumentation(module);
-    for (llvm::Function& function : module) {
-        if (function.hasFnAttribute(llvm::Attribute::OptimizeNone)) {
-            function.removeFnAttr(llvm::Attribute::OptimizeNone);
-            function.removeFnAttr(llvm::Attribute::NoInline);
-        }
-        function.removeFnAttr("frame-pointer");
-    }
+    for (llvm::Function& function : module) function.removeFnAttr("frame-pointer");
 }
 
 }  // namespace
