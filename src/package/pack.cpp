@@ -7,6 +7,16 @@
 #include "package/digest.hpp"
 
 namespace rove {
+namespace {
+
+bool all_need_all(const wire::Manifest& manifest) {
+    for (std::size_t import = 0; import < manifest.imports.size(); ++import)
+        for (std::size_t entry = 0; entry < manifest.entries.size(); ++entry)
+            if (!manifest.whole_needs(import) && !manifest.entry_needs(entry, import)) return false;
+    return true;
+}
+
+}  // namespace
 
 wire::Slice make_slice(const std::string& triple, Forms form, ByteBuffer raw, ByteBuffer& stored, bool soon) {
     wire::Slice slice{triple, form, wire::Compression::none, static_cast<std::uint32_t>(raw.size()), 0, {}};
@@ -28,10 +38,10 @@ wire::Slice make_slice(const std::string& triple, Forms form, ByteBuffer raw, By
     return slice;
 }
 
-void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs) {
-    constexpr std::size_t kBytesMax = wire::kManifestBytesMax / 4;
+bool set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs) {
+    constexpr std::size_t kSlicesBytes = 8 * 1024;  // room for what is said of them
     const std::size_t row_bytes = manifest.needs_row_bytes();
-    if (needs.size() != 1 + manifest.entries.size() || needs.size() * row_bytes > kBytesMax) return;
+    if (needs.size() != 1 + manifest.entries.size() || row_bytes == 0) return true;
     manifest.needs.assign(needs.size() * row_bytes, std::byte{0});
     for (std::size_t row = 0; row < needs.size(); ++row)
         for (const std::string& name : needs[row]) {
@@ -40,10 +50,15 @@ void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::stri
             if (found != manifest.imports.end())
                 manifest.needs[row * row_bytes + import / 8] |= std::byte{1} << static_cast<int>(import % 8);
         }
-    for (std::size_t import = 0; import < manifest.imports.size(); ++import)
-        for (std::size_t entry = 0; entry < manifest.entries.size(); ++entry)
-            if (!manifest.whole_needs(import) && !manifest.entry_needs(entry, import)) return;
-    manifest.needs.clear();
+    if (all_need_all(manifest)) {
+        manifest.needs.clear();
+        return true;
+    }
+    if (wire::encode(manifest).size() + kSlicesBytes <= wire::kManifestBytesMax) return true;
+    ByteBuffer any(row_bytes);
+    for (std::size_t at = row_bytes; at < manifest.needs.size(); ++at) any[at % row_bytes] |= manifest.needs[at];
+    for (std::size_t at = row_bytes; at < manifest.needs.size(); ++at) manifest.needs[at] = any[at % row_bytes];
+    return false;
 }
 
 Result<ByteBuffer> pack(const wire::Manifest& manifest, const std::vector<ByteBuffer>& stored) {

@@ -14,8 +14,9 @@ namespace rove {
                                      bool soon = false);
 
 // Fills in manifest.needs, after its entries and imports. `needs` lists the imports that the package as a whole needs,
-// then those of each entry. Nothing is filled in if every entry needs every import, or if the rows would fill the manifest.
-void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs);
+// then those of each entry. Nothing is filled in if every entry needs every import. False: a manifest has no room to say it of each entry, so
+// each is said to need what any of them needs.
+bool set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs);
 
 // The file of a package with these slices, in the order of its manifest. unsupported: the manifest is beyond its bounds.
 [[nodiscard]] Result<ByteBuffer> pack(const wire::Manifest& manifest, const std::vector<ByteBuffer>& stored);

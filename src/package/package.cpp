@@ -43,8 +43,9 @@ Result<std::shared_ptr<PackageStore>> PackageStore::from_manifest(Bytes manifest
     const wire::Manifest& read = store->manifest_;
     const std::size_t names =
         read.entries.size() + read.exports.size() + read.imports.size() + read.dependencies.size();
-    store->manifest_bytes_held_ = sizeof(PackageStore) + 2 * manifest.size() + names * sizeof(std::string) +
-                                  read.slices.size() * sizeof(wire::Slice) + read.entries.size() * sizeof(FunctionId);
+    store->manifest_bytes_held_ = sizeof(PackageStore) + 2 * manifest.size() + read.needs.size() +
+                                  names * sizeof(std::string) + read.slices.size() * sizeof(wire::Slice) +
+                                  read.entries.size() * sizeof(FunctionId);
     return store;
 }
 

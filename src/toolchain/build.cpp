@@ -16,7 +16,7 @@
 #include "toolchain/files.hpp"
 #include "toolchain/header.hpp"
 #include "toolchain/image.hpp"
-#include "toolchain/replaced.hpp"
+#include "toolchain/notes.hpp"
 #include "wire/image.hpp"
 
 namespace rove::toolchain {
@@ -121,9 +121,7 @@ Status add_slices(const BuildOptions& options, const Built& built, wire::Manifes
     if (built.image) {
         ROVE_CHECK(add(Forms::image, wire::encode(*built.image)));
     } else if (options.warn) {
-        options.warn(
-            fmt::format("no image for {}: {}; it travels as bitcode only, and its first call waits for the compiler",
-                        built.triple, built.image.error().message()));
+        options.warn(fmt::format("no image for {}: {}", built.triple, without_image(built.image.error().message())));
     }
     return add(Forms::bitcode, built.prepared.bitcode);
 }
@@ -205,7 +203,7 @@ Status build(const BuildOptions& options) {
                     options.source.string());
 
     ROVE_TRY(bitcode::Compiler * compiler, bitcode::compiler());
-    set_needs(manifest, needs);
+    if (!set_needs(manifest, needs) && options.warn) options.warn(kNeedsOfAll);
     std::vector<ByteBuffer> stored;
     for (Built& built : all) {
         built.image = built.prepared.image_obstacle.empty()

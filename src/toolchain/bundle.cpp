@@ -14,9 +14,9 @@
 #include "toolchain/files.hpp"
 #include "toolchain/kept_facts.hpp"
 #include "toolchain/libraries.hpp"
+#include "toolchain/notes.hpp"
 #include "toolchain/packer.hpp"
 #include "toolchain/replace_file.hpp"
-#include "toolchain/replaced.hpp"
 
 namespace rove::toolchain {
 namespace {
@@ -96,6 +96,7 @@ private:
         if (packed.from_cache) report_.from_cache += functions;
         ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(*packed.package));
         if (package->slice_index(code::host_triple(), Forms::image)) report_.with_image += functions;
+        for (const std::string& note : packed.notes) warn(fmt::format("{}: {}", from.facts.name, note));
         const std::string lacking = left_at_home(*package, program_);
         if (!lacking.empty())
             warn(fmt::format(

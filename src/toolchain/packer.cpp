@@ -11,6 +11,7 @@
 #include "package/digest.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/image.hpp"
+#include "toolchain/notes.hpp"
 #include "toolchain/process.hpp"
 
 namespace rove::toolchain {
@@ -26,6 +27,11 @@ Result<std::vector<std::filesystem::path>> files_of(
         if (!std::filesystem::exists(files.back(), unknown)) ROVE_CHECK(write_file(files.back(), each->object));
     }
     return files;
+}
+
+// Whether it is this code that cannot be compiled, and not the machine that lacks something or has been told to stop. Then others still can.
+bool is_of_its_code(const Error& why) {
+    return why.code() == ErrorCode::unsupported || why.code() == ErrorCode::invalid || why.code() == ErrorCode::failed;
 }
 
 }  // namespace
@@ -94,15 +100,22 @@ bool Packer::is_linked_as_now(const ByteBuffer& package) const {
 Status Packer::link(std::span<Work> some, const std::filesystem::path& folder, std::vector<Packed>& packed) {
     for (Work& each : some) {
         ROVE_CHECK(not_interrupted());
-        Result<ByteBuffer> made = each.prepared ? make(each, folder) : tl::unexpected<Error>(each.prepared.error());
-        if (!made && made.error().code() != ErrorCode::unsupported) return prefixed(made.error(), each.from.facts.name);
-        if (!made) {
-            packed[each.place].why_not = made.error().message();
+        Packed& result = packed[each.place];
+        if (!each.prepared && is_of_its_code(each.prepared.error())) {
+            result.why_not = each.prepared.error().message();
             continue;
         }
-        if (Status kept = cache_.keep(key_of(each.from.facts.digest), *made); !kept)
-            why_not_kept_ = kept.error().message();
-        packed[each.place].package = std::make_shared<const ByteBuffer>(std::move(*made));
+        Result<ByteBuffer> made =
+            each.prepared ? make(each, folder, result.notes) : tl::unexpected<Error>(each.prepared.error());
+        if (!made && made.error().code() != ErrorCode::unsupported) return prefixed(made.error(), each.from.facts.name);
+        if (!made) {
+            result.why_not = made.error().message();
+            continue;
+        }
+        if (result.notes.empty())
+            if (Status kept = cache_.keep(key_of(each.from.facts.digest), *made); !kept)
+                why_not_kept_ = kept.error().message();
+        result.package = std::make_shared<const ByteBuffer>(std::move(*made));
     }
     return {};
 }
@@ -131,21 +144,29 @@ void Packer::prepare(std::span<Work> work) const {
 }
 
 // Image and bitcode for this machine's kind.
-Result<ByteBuffer> Packer::make(Work& work, const std::filesystem::path& folder) const {
+Result<ByteBuffer> Packer::make(Work& work, const std::filesystem::path& folder,
+                                std::vector<std::string>& notes) const {
     const std::string triple(code::host_triple());
     const bitcode::Prepared prepared = std::move(*work.prepared);  // given back at the end
     wire::Manifest manifest = code::manifest_of(work.from, prepared);
+    if (!set_needs(manifest, prepared.needs)) notes.emplace_back(kNeedsOfAll);
     manifest.dependencies = dependencies_of(manifest.imports);
     std::vector<ByteBuffer> stored;
-    if (prepared.image_obstacle.empty()) {
+    std::string no_image = prepared.image_obstacle;
+    if (no_image.empty()) {
         ROVE_TRY(std::vector<std::filesystem::path> others, files_of(prepared.shared, folder));
         Result<wire::Image> image = link_image(compiler_, {prepared.object, folder, manifest.entries, manifest.exports,
                                                            manifest.imports, std::move(others)});
         if (!image && image.error().code() != ErrorCode::unsupported) return tl::unexpected<Error>(image.error());
-        if (ByteBuffer encoded = image ? wire::encode(*image) : ByteBuffer();
-            !encoded.empty() && encoded.size() <= wire::kSliceBytesMax)
+        ByteBuffer encoded = image ? wire::encode(*image) : ByteBuffer();
+        if (!image)
+            no_image = image.error().message();
+        else if (encoded.size() > wire::kSliceBytesMax)
+            no_image = fmt::format("it has {} bytes, and {} are the most", encoded.size(), wire::kSliceBytesMax);
+        else
             manifest.slices.push_back(make_slice(triple, Forms::image, std::move(encoded), stored.emplace_back()));
     }
+    if (!no_image.empty()) notes.push_back("no image: " + without_image(no_image));
     if (prepared.bitcode.size() > wire::kSliceBytesMax)
         return fail(ErrorCode::unsupported, "its bitcode has {} bytes, and {} are the most", prepared.bitcode.size(),
                     wire::kSliceBytesMax);

@@ -21,6 +21,8 @@ struct Packed {
     std::shared_ptr<const ByteBuffer> package;  // null: it cannot travel …
     std::string why_not;                        // … because
     bool from_cache = false;
+    std::vector<std::string>
+        notes;  // what its calls will meet; a package with notes is not kept, so that they are made again, too
 };
 
 // In three steps: what has been made before is found, the rest is compiled on all cores, and then linked one by one, which takes two
@@ -52,7 +54,8 @@ private:
     [[nodiscard]] std::vector<std::string> dependencies_of(const std::vector<std::string>& imports) const;
     void prepare(std::span<Work> work) const;
     Status link(std::span<Work> some, const std::filesystem::path& folder, std::vector<Packed>& packed);
-    [[nodiscard]] Result<ByteBuffer> make(Work& work, const std::filesystem::path& folder) const;
+    [[nodiscard]] Result<ByteBuffer> make(Work& work, const std::filesystem::path& folder,
+                                          std::vector<std::string>& notes) const;
 
     bitcode::Compiler& compiler_;
     const Libraries& libraries_;

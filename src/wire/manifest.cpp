@@ -1,5 +1,7 @@
 #include "wire/manifest.hpp"
 
+#include <zstd.h>
+
 #include <algorithm>
 
 namespace rove::wire {
@@ -9,6 +11,9 @@ constexpr std::array<std::byte, 4> kMagic{std::byte{'R'}, std::byte{'V'}, std::b
 constexpr std::uint8_t kFlagInterface = 1;
 constexpr std::uint8_t kFlagPinned = 2;
 constexpr std::uint8_t kFlagNeeds = 4;
+constexpr std::uint8_t kFlagCompressedNeeds = 8;
+// Rows of more bytes are compressed: entries of one package need much the same.
+constexpr std::size_t kPlainNeedsMax = kManifestBytesMax / 4;
 
 void put_names(Writer& out, const std::vector<std::string>& names) {
     out.number(static_cast<std::uint16_t>(names.size()));
@@ -39,10 +44,29 @@ Result<std::vector<std::string>> take_names(Reader& in, std::string_view what, s
     return names;
 }
 
-Result<ByteBuffer> take_needs(Reader& in, const Manifest& manifest) {
-    const std::size_t row = manifest.needs_row_bytes();
-    const Bytes rows = in.take((1 + manifest.entries.size()) * row);
+ByteBuffer compressed(const ByteBuffer& rows) {
+    ByteBuffer packed(ZSTD_compressBound(rows.size()));
+    constexpr int kThorough = 12;
+    packed.resize(ZSTD_compress(packed.data(), packed.size(), rows.data(), rows.size(), kThorough));
+    return packed;
+}
+
+// Nothing is left of what does not become as many bytes.
+ByteBuffer take_compressed(Reader& in, std::size_t bytes) {
+    const Bytes packed = in.take(in.number<std::uint32_t>());
+    ByteBuffer rows(bytes);
+    if (ZSTD_decompress(rows.data(), rows.size(), packed.data(), packed.size()) != bytes) rows.clear();
+    return rows;
+}
+
+Result<ByteBuffer> take_needs(Reader& in, const Manifest& manifest, bool is_compressed) {
+    const std::size_t row = manifest.needs_row_bytes(), bytes = (1 + manifest.entries.size()) * row;
     if (row == 0) return fail(ErrorCode::invalid, "package manifest: it says what needs its imports and has none");
+    ByteBuffer unpacked;
+    if (is_compressed) unpacked = take_compressed(in, bytes);
+    if (is_compressed && unpacked.empty())
+        return fail(ErrorCode::invalid, "package manifest: what its entries need cannot be decompressed");
+    const Bytes rows = is_compressed ? Bytes(unpacked) : in.take(bytes);
     const unsigned used = (manifest.imports.size() - 1) % 8 + 1;  // bits of a row's last byte
     for (std::size_t last = row - 1; last < rows.size(); last += row)
         if (std::to_integer<unsigned>(rows[last]) >> used != 0)
@@ -125,17 +149,24 @@ bool Manifest::is_needed(std::size_t import) const {
 }
 
 ByteBuffer encode(const Manifest& manifest) {
+    const bool is_compressed = manifest.needs.size() > kPlainNeedsMax;
     Writer out;
     out.bytes(kMagic);
     out.number(manifest.abi);
-    out.number(static_cast<std::uint8_t>((manifest.interface ? kFlagInterface : 0) |
-                                         (manifest.pinned ? kFlagPinned : 0) |
-                                         (manifest.needs.empty() ? 0 : kFlagNeeds)));
+    out.number(static_cast<std::uint8_t>(
+        (manifest.interface ? kFlagInterface : 0) | (manifest.pinned ? kFlagPinned : 0) |
+        (manifest.needs.empty() ? 0 : kFlagNeeds) | (is_compressed ? kFlagCompressedNeeds : 0)));
     out.number(std::uint8_t{0});
     out.text(manifest.name);
     for (const auto* names : {&manifest.entries, &manifest.exports, &manifest.imports, &manifest.dependencies})
         put_names(out, *names);
-    out.bytes(manifest.needs);
+    if (is_compressed) {
+        const ByteBuffer packed = compressed(manifest.needs);
+        out.number(static_cast<std::uint32_t>(packed.size()));
+        out.bytes(packed);
+    } else {
+        out.bytes(manifest.needs);
+    }
     out.number(static_cast<std::uint16_t>(manifest.slices.size()));
     for (const Slice& slice : manifest.slices) {
         out.text(slice.triple);
@@ -187,7 +218,9 @@ Result<Manifest> decode_manifest(Bytes bytes) {
     manifest.abi = in.number<std::uint16_t>();
     const auto flags = in.number<std::uint8_t>();
     const auto reserved = in.number<std::uint8_t>();
-    if ((flags & ~(kFlagInterface | kFlagPinned | kFlagNeeds)) != 0 || reserved != 0)
+    const bool compressed_needs = (flags & kFlagCompressedNeeds) != 0;
+    if ((flags & ~(kFlagInterface | kFlagPinned | kFlagNeeds | kFlagCompressedNeeds)) != 0 || reserved != 0 ||
+        (compressed_needs && (flags & kFlagNeeds) == 0))
         return fail(ErrorCode::invalid, "package manifest: flags that this version of Rove does not know");
     manifest.interface = (flags & kFlagInterface) != 0;
     manifest.pinned = (flags & kFlagPinned) != 0;
@@ -201,7 +234,7 @@ Result<Manifest> decode_manifest(Bytes bytes) {
     ROVE_TRY(manifest.imports, take_names(in, "imports", names_left));
     ROVE_TRY(manifest.dependencies, take_names(in, "dependencies", names_left));
     if ((flags & kFlagNeeds) != 0 && in.ok()) {
-        ROVE_TRY(manifest.needs, take_needs(in, manifest));
+        ROVE_TRY(manifest.needs, take_needs(in, manifest, compressed_needs));
     }
     const auto slices = in.number<std::uint16_t>();
     if (slices > kSlicesMax)

@@ -68,7 +68,7 @@ protected:
         manifest.exports = contents.exports;
         manifest.imports = contents.imports;
         manifest.dependencies = contents.dependencies;
-        set_needs(manifest, contents.needs);
+        EXPECT_TRUE(set_needs(manifest, contents.needs));
         std::vector<ByteBuffer> stored;
         const auto add = [&](Forms form, ByteBuffer raw) {
             ByteBuffer& bytes = stored.emplace_back();

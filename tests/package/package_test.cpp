@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include "package/digest.hpp"
+#include "package/pack.hpp"
 #include "wire/image.hpp"
 
 namespace rove {
@@ -33,6 +34,47 @@ wire::Manifest sample_manifest(Bytes image) {
 
 ByteBuffer sample_file() {
     return PackageStore::serialize(sample_manifest(sample_image()), {sample_image()});
+}
+
+// A package whose entries need some of many imports each; the last import is needed by none.
+struct Large {
+    static constexpr std::size_t kEntries = 1000, kImports = 500;
+    wire::Manifest manifest;
+    std::vector<std::vector<std::string>> needs{1 + kEntries};
+
+    // every: of how many imports one is needed, on average.
+    explicit Large(unsigned every) {
+        manifest.name = "large";
+        manifest.abi = 1;
+        for (std::size_t i = 0; i < kEntries; ++i) manifest.entries.push_back("f" + std::to_string(i));
+        for (std::size_t i = 0; i < kImports; ++i) manifest.imports.push_back("i" + std::to_string(i));
+        std::uint32_t random = 1;
+        for (std::size_t entry = 0; entry < kEntries; ++entry)
+            for (std::size_t import = 0; import + 1 < kImports; ++import)
+                if (random = random * 1664525 + 1013904223; (random >> 16) % every == 0)
+                    needs[1 + entry].push_back(manifest.imports[import]);
+    }
+};
+
+TEST(SetNeeds, SaysOfAThousandEntriesWhatEachNeeds) {
+    Large large(1);
+    for (std::size_t entry = 0; entry < Large::kEntries; ++entry)
+        large.needs[1 + entry] = {large.manifest.imports[entry % (Large::kImports - 1)]};
+    EXPECT_TRUE(set_needs(large.manifest, large.needs));
+    EXPECT_TRUE(wire::check_bounds(large.manifest));
+    EXPECT_TRUE(large.manifest.entry_needs(7, 7));
+    EXPECT_FALSE(large.manifest.entry_needs(7, 8) || large.manifest.entry_needs(8, 7));
+    EXPECT_FALSE(large.manifest.is_needed(Large::kImports - 1)) << "it is weak";
+}
+
+TEST(SetNeeds, WhatFillsAManifestIsSaidOfAllEntriesTogether) {
+    Large large(2);
+    EXPECT_FALSE(set_needs(large.manifest, large.needs));
+    EXPECT_TRUE(wire::check_bounds(large.manifest));
+    for (std::size_t import = 0; import + 1 < Large::kImports; ++import)
+        EXPECT_TRUE(large.manifest.entry_needs(0, import) && large.manifest.entry_needs(999, import));
+    EXPECT_FALSE(large.manifest.whole_needs(0));
+    EXPECT_FALSE(large.manifest.is_needed(Large::kImports - 1)) << "it is weak, as ever";
 }
 
 TEST(PackageFormat, IsTheWorkedExample) {

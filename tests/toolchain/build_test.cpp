@@ -154,6 +154,9 @@ TEST_F(ToolchainTest, WhatCouldNotRunThereIsRefused) {
     EXPECT_NE(why("extern char _end[];", "char *end = _end; rove_reply(here, &end, sizeof end);")
                   .find("_end is a bound of a program's own memory"),
               std::string::npos);
+    EXPECT_NE(why("extern char __ehdr_start[];", "rove_reply(here, __ehdr_start, 1);")
+                  .find("__ehdr_start is a bound of a program's own memory"),
+              std::string::npos);
     EXPECT_NE(why("extern void (*__init_array_start[])(void);", "__init_array_start[0](); rove_reply(here, 0, 0);")
                   .find("__init_array_start is a bound of a program's own memory"),
               std::string::npos);
@@ -229,11 +232,12 @@ TEST_F(ToolchainTest, TheHandleOfDestructorsIsBoundByTheNode) {
 }
 
 TEST_F(ToolchainTest, ANameThatTheLinkerMakesUpMeansNoImage) {
-    const auto package = build_of(
-        "header.c", "extern const char __ehdr_start[];\n" + entry("get", "rove_reply(here, __ehdr_start, 4);"));
+    const auto package = build_of("header.c", "extern const char made_up[] __asm__(\"rove.eh.begin\");\n" +
+                                                  entry("get", "rove_reply(here, made_up, 4);"));
     ASSERT_TRUE(package) << package.error().what();
     ASSERT_FALSE(warnings_.empty());
-    EXPECT_TRUE(mentions(warnings_.front(), "__ehdr_start")) << warnings_.front();
+    EXPECT_TRUE(mentions(warnings_.front(), "the linker gives 'rove.eh.begin' a meaning of its own"))
+        << warnings_.front();
 }
 
 TEST_F(ToolchainTest, MoreStaticsThanANodeTakesMeanNoImage) {

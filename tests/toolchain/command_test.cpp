@@ -40,8 +40,9 @@ TEST_F(CommandTest, BuildsAndInspects) {
     ASSERT_TRUE(json.is_object()) << shown.out;
     std::vector<std::string> keys;
     for (const auto& [key, value] : json.items()) keys.push_back(key);
-    EXPECT_EQ(keys, (std::vector<std::string>{"name", "abi", "digest", "interface", "entries", "targets", "imports",
-                                              "dependencies"}));
+    EXPECT_EQ(keys, (std::vector<std::string>{"name", "abi", "digest", "interface", "pinned", "entries", "targets",
+                                              "exports", "imports", "weak_imports", "dependencies"}));
+    EXPECT_EQ(json["pinned"], false);
     const auto package = PackageStore::open(output_);
     ASSERT_TRUE(package);
     EXPECT_EQ(json["digest"], (*package)->digest().hex());
@@ -106,6 +107,11 @@ TEST_F(CommandTest, WrongUsageIsTwoAndErrorsAreOne) {
     EXPECT_EQ(rove({"bulid"}).status, 2);
     EXPECT_EQ(rove({"build"}).status, 2);
     EXPECT_EQ(rove({"build", source_}).status, 2) << "no output";
+    for (const auto& wrong : {std::vector<std::string>{"build", source_}, {"bundle", "nofile"}, {"bulid"}}) {
+        const Ran said = rove(wrong);
+        EXPECT_EQ(said.status, 2);
+        EXPECT_TRUE(said.out.starts_with("rove: ")) << said.out;
+    }
     EXPECT_EQ(rove({"inspect"}).status, 2);
     EXPECT_EQ(rove({"--version"}).status, 0);
     EXPECT_EQ(rove({"build", "--help"}).status, 0);

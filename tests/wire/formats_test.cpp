@@ -158,6 +158,41 @@ TEST(ManifestFormat, SaysWhatEachEntryNeeds) {
     EXPECT_TRUE(m.whole_needs(7) && m.entry_needs(1, 7));
 }
 
+// 1000 entries with 200 imports: plain, what they need would have 25 KiB.
+TEST(ManifestFormat, CompressesWhatManyEntriesNeed) {
+    Manifest m = manifest();
+    m.entries.clear();
+    m.imports.clear();
+    for (int i = 0; i < 1000; ++i) m.entries.push_back("entry" + std::to_string(i));
+    for (int i = 0; i < 200; ++i) m.imports.push_back("import" + std::to_string(i));
+    m.needs.assign((1 + m.entries.size()) * m.needs_row_bytes(), std::byte{0});
+    for (std::size_t entry = 0; entry < m.entries.size(); ++entry)
+        m.needs[(1 + entry) * m.needs_row_bytes() + entry % 200 / 8] |= std::byte{1} << static_cast<int>(entry % 8);
+    const ByteBuffer encoded = encode(m);
+    EXPECT_LT(encoded.size(), m.needs.size());
+    const auto decoded = decode_manifest(encoded);
+    ASSERT_TRUE(decoded) << decoded.error().message();
+    EXPECT_EQ(*decoded, m);
+    for (std::size_t size = 0; size < encoded.size(); size += 7)
+        EXPECT_FALSE(decode_manifest(Bytes(encoded).first(size))) << size;
+    // As many rows as it says, and nothing but those.
+    for (const std::size_t rows : {m.entries.size(), m.entries.size() + 2}) {
+        Manifest other = m;
+        other.needs.resize(rows * m.needs_row_bytes());
+        const auto refused = decode_manifest(encode(other));
+        ASSERT_FALSE(refused) << rows;
+        EXPECT_NE(refused.error().message().find("cannot be decompressed"), std::string::npos);
+    }
+    m.needs.back() = std::byte{0x80};
+    EXPECT_TRUE(decode_manifest(encode(m))) << "the last of 200 imports";
+    m.imports.pop_back();
+    EXPECT_FALSE(decode_manifest(encode(m))) << "an import that is none";
+    Manifest plain = manifest();
+    ByteBuffer marked = encode(plain);
+    marked[6] = std::byte{9};  // compressed, of what is not there
+    EXPECT_FALSE(decode_manifest(marked));
+}
+
 // Each bound, and one beyond it: as a reader takes it, and as who writes one is told.
 TEST(ManifestFormat, SaysWhichBoundAManifestIsBeyond) {
     Manifest fits;

@@ -30,10 +30,11 @@ void add_bundle(CLI::App& app) {
     command->add_flag("--keep-bitcode", arguments->options.keep_bitcode,
                       "leave the bitcode that the packages are made of in the program");
     CLI::Option* quiet = command->add_flag("--quiet", arguments->quiet,
-                                           "say nothing of functions that cannot travel: they are resident ones");
+                                           "print no warnings: neither of functions that cannot travel, nor "
+                                           "of those that do and may fail on a node, or act otherwise");
     command
         ->add_flag("--strict", arguments->options.strict,
-                   "end with status 1 where there is something to say, and leave the program as it is")
+                   "end with status 1 where there is a warning about a function, and leave the program as it is")
         ->excludes(quiet);
     command->add_flag("--json", arguments->json, "print what was done as JSON");
     command->footer("Packages are kept by what they were made of under $ROVE_CACHE (default: ~/.cache/rove).");

@@ -11,12 +11,20 @@
 namespace rove::tools {
 namespace {
 
+std::vector<std::string> weak_imports(const wire::Manifest& manifest) {
+    std::vector<std::string> weak;
+    for (std::size_t i = 0; i < manifest.imports.size(); ++i)
+        if (!manifest.is_needed(i)) weak.push_back(manifest.imports[i]);
+    return weak;
+}
+
 nlohmann::ordered_json as_json(const PackageStore& package) {
     const wire::Manifest& manifest = package.manifest();
     nlohmann::ordered_json json{{"name", manifest.name},
                                 {"abi", manifest.abi},
                                 {"digest", package.digest().hex()},
-                                {"interface", manifest.interface}};
+                                {"interface", manifest.interface},
+                                {"pinned", manifest.pinned}};
     json["entries"] = nlohmann::json::array();
     for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
         auto needs = nlohmann::json::array();
@@ -36,7 +44,9 @@ nlohmann::ordered_json as_json(const PackageStore& package) {
         json["targets"][places[slice.triple]]["forms"].push_back(
             {{"form", wire::to_string(slice.form)}, {"bytes", slice.raw_bytes}});
     }
+    json["exports"] = manifest.exports;
     json["imports"] = manifest.imports;
+    json["weak_imports"] = weak_imports(manifest);
     json["dependencies"] = manifest.dependencies;
     return json;
 }
@@ -64,11 +74,11 @@ void print(const PackageStore& package) {
         std::printf("\n");
     }
     print_list("exports", manifest.exports);
-    std::vector<std::string> needed, weak;
+    std::vector<std::string> needed;
     for (std::size_t i = 0; i < manifest.imports.size(); ++i)
-        (manifest.is_needed(i) ? needed : weak).push_back(manifest.imports[i]);
+        if (manifest.is_needed(i)) needed.push_back(manifest.imports[i]);
     print_list("imports", needed);
-    print_list("weak imports", weak);
+    print_list("weak imports", weak_imports(manifest));
     print_list("dependencies", manifest.dependencies);
 }
 

@@ -29,7 +29,9 @@ int main(int argc, char** argv) {
     CLI::App app("Rove sends a function to where the data is and runs it there.", "rove");
     app.set_version_flag("--version", std::string("rove ") + ROVE_VERSION);
     app.require_subcommand(1);
-    app.failure_message(CLI::FailureMessage::simple);
+    app.failure_message([](const CLI::App* verb, const CLI::Error& error) {
+        return "rove: " + CLI::FailureMessage::simple(verb, error);
+    });
     rove::tools::add_build(app);
     rove::tools::add_bundle(app);
     rove::tools::add_inspect(app);

@@ -1,0 +1,31 @@
+// What `rove build` and `rove bundle` both say of a package.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace rove::toolchain {
+
+// Of a package whose manifest has no room for what each entry needs (set_needs()).
+inline constexpr std::string_view kNeedsOfAll =
+    "its functions need so many names in so many ways that its package says only what all of them need together: on a "
+    "node that lacks one of "
+    "these, none of them runs";
+
+[[nodiscard]] inline std::string without_image(std::string_view why) {
+    return fmt::format("{}; it travels as bitcode only, and its first call waits for the compiler", why);
+}
+
+// Of allocation functions that stay at home (bitcode/allocation.hpp). where: "this program", for example. Both may be empty.
+inline void warn_of_replaced(const std::function<void(std::string_view)>& warn, const std::set<std::string>& names,
+                             std::string_view where) {
+    if (!warn || names.empty()) return;
+    warn(fmt::format("{} {} replaced in {}: what travels uses the node's", fmt::join(names, ", "),
+                     names.size() == 1 ? "is" : "are", where));
+}
+
+}  // namespace rove::toolchain
