@@ -80,7 +80,7 @@ Status check_runnable(const llvm::Module& module) {
                                                       "__data_start",
                                                       "__bss_start",
                                                       "__executable_start",
-
+                                                      "__ehdr_start",
                                                       "_DYNAMIC",
                                                       "_GLOBAL_OFFSET_TABLE_",
                                                       "__preinit_array_start",

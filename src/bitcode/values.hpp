@@ -4,6 +4,7 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <string>
 
 namespace rove::bitcode {
 
@@ -21,6 +22,17 @@ inline llvm::SmallVector<llvm::StringRef, 32> cpu_features(const llvm::Function&
     llvm::SmallVector<llvm::StringRef, 32> features;
     function.getFnAttribute("target-features").getValueAsString().split(features, ',', -1, false);
     return features;
+}
+
+// Takes away those for which the test does not hold.
+inline void keep_cpu_features(llvm::Function& function, llvm::function_ref<bool(llvm::StringRef)> test) {
+    const auto all = cpu_features(function);
+    if (llvm::all_of(all, test)) return;
+    std::string kept;
+    for (const llvm::StringRef feature : all)
+        if (test(feature)) kept += (kept.empty() ? "" : ",") + feature.str();
+    function.removeFnAttr("target-features");
+    if (!kept.empty()) function.addFnAttr("target-features", kept);
 }
 
 // A variable that the code writes, one for all threads.

@@ -191,6 +191,15 @@ TEST_F(Shape, OnlyTheCpuThatWasMeantIsKept) {
     EXPECT_FALSE(module.getFunction("meant")->hasFnAttribute("target-cpu"));
 }
 
+TEST_F(Shape, ThunksOfTheProgramAreTheCodeGeneratorsOwn) {
+    llvm::Module& module =
+        of("define void @plain() \"target-features\"=\"+cx8,+retpoline-external-thunk,"
+           "+retpoline-indirect-calls\" {\nret void\n}\n");
+    generalise_cpu(module);
+    EXPECT_EQ(module.getFunction("plain")->getFnAttribute("target-features").getValueAsString(),
+              "+cx8,+retpoline-indirect-calls");
+}
+
 TEST_F(Shape, ProductsAndSumsAreRoundedAsTheProgramDoes) {
     llvm::Module& module =
         of("declare double @llvm.fmuladd.f64(double, double, double)\n"

@@ -130,6 +130,8 @@ void generalise_cpu(llvm::Module& module) {
         function.removeFnAttr("tune-cpu");
         // Functions that nothing is thrown through need no unwind table; the others keep theirs for being unwound.
         function.removeFnAttr(llvm::Attribute::UWTable);
+        // -mretpoline-external-thunk: the thunks stay at home, and the code generator has its own.
+        keep_cpu_features(function, [](llvm::StringRef feature) { return feature != "+retpoline-external-thunk"; });
         // `__attribute__((target("avx2")))` is meant, and its intrinsics need it.
         const bool meant = llvm::any_of(cpu_features(function), [](llvm::StringRef feature) {
             return feature.consume_front("+") && !llvm::is_contained(common, feature);

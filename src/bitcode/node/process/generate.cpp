@@ -80,13 +80,7 @@ void keep_known_features(llvm::Module& module, const llvm::TargetMachine& machin
     for (llvm::Function& function : module) {
         function.removeFnAttr("target-cpu");  // it is compiled for the one that is here
         function.removeFnAttr("tune-cpu");
-        const auto all = cpu_features(function);
-        if (std::all_of(all.begin(), all.end(), is_known)) continue;
-        std::string kept;
-        for (const llvm::StringRef feature : all)
-            if (is_known(feature)) kept += (kept.empty() ? "" : ",") + feature.str();
-        function.removeFnAttr("target-features");
-        if (!kept.empty()) function.addFnAttr("target-features", kept);
+        keep_cpu_features(function, is_known);
     }
 }
 
