@@ -36,6 +36,7 @@ void Engine::keep_thread(rove_here* here) {
                                                      "which wanted to end that thread",
                                                      each->function->name, name_(), whose)));
     Status replaced;
+    bool rests = false;
     {
         const Hold hold(lock());
         runner_.step_aside();
@@ -43,13 +44,12 @@ void Engine::keep_thread(rove_here* here) {
         for (Run* each = run; each != nullptr; each = each->beneath)
             if (each->let_go()) lead_.wake();  // nothing reads their payloads
         const bool ran = run != nullptr && run->handed_over;
-        const bool is_to_be_replaced = own && ran;
-        if (is_to_be_replaced) replaced = own_threads_.keep_mine();
-        const bool is_replaced = is_to_be_replaced && replaced;
-        for (Run* each = ran && (is_replaced || !own) ? run : nullptr; each != nullptr; each = each->beneath)
-            runner_.give_up(*each);
+        rests = own && ran;
+        if (rests) replaced = own_threads_.keep_mine();
+        for (Run* each = ran ? run : nullptr; each != nullptr; each = each->beneath) runner_.give_up(*each);
     }
     if (!replaced) log().error("{} is a thread short: {}; restart it", name_(), replaced.error().message());
+    if (rests) OwnThreads::rest_mine();
     for (;;) pause();
 }
 

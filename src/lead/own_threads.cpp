@@ -33,7 +33,7 @@ Status OwnThreads::start(unsigned count) {
 
 // The new thread takes the lock first of all.
 Status OwnThreads::add(void (*serves)(void* argument, Lock& lock, One& self), void* argument) {
-    One& own = threads_.emplace_back(One{.of = this});
+    One& own = threads_.emplace_back(this);
     try {
         own.thread = start_thread([this, &own, serves, argument] {
             // A function may cancel the thread that it runs on. The thread would end later, in the node's code, with its lock taken.
@@ -89,13 +89,13 @@ bool OwnThreads::stop_nesting() {
 }
 
 Status OwnThreads::keep_mine() {
+    --live_;
+    if (std::exchange(mine_->quiet_runs, 0) > 0 && quiet_runs_.end(mine_->quiet_for)) lead_.wake();
     if (kept_ >= kKeptThreadsMax)
         return fail(ErrorCode::overloaded, "{} threads are kept, as many as may have another one in their place",
                     kept_);
     ROVE_CHECK(add(&serve, &lead_));
     ++kept_;
-    if (std::exchange(mine_->quiet_runs, 0) > 0 && quiet_runs_.end(mine_->quiet_for)) lead_.wake();
-    --live_;
     return {};
 }
 
@@ -106,7 +106,8 @@ bool OwnThreads::part_with_all(std::vector<std::thread>& ended) {
             ended.push_back(std::move(each.thread));
             continue;
         }
-        each.is_left = leaves_some = true;
+        each.is_left = true;
+        if (!each.is_at_rest.load(std::memory_order_acquire)) leaves_some = true;
         each.thread.detach();
     }
     return leaves_some;

@@ -7,6 +7,7 @@
 // Threads: under the engine's lock, but for is_mine().
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <string>
@@ -33,13 +34,15 @@ class OwnThreads {
 public:
     using Lock = Lead::Lock;
     struct One {
+        explicit One(const OwnThreads* its) : of(its) {}
         const OwnThreads* of;
         std::thread thread{};
         // Functions on it that have waited quietly: while there are some it has another one in its place.
         unsigned quiet_runs = 0;
         const PeerState* quiet_for = nullptr;  // whose share that is
         bool ended = false;
-        bool is_left = false;  // the node has ended without it
+        bool is_left = false;                  // the node has ended without it
+        std::atomic<bool> is_at_rest = false;  // rest_mine()
     };
 
     // `name`: of the node, for messages.
@@ -77,10 +80,12 @@ public:
     void end_gathering() REQUIRES(lock_of<EngineLock>) { --gatherings_; }
     // The calling thread, one of them, stays in its function for ever: another one takes its place.
     [[nodiscard]] Status keep_mine() REQUIRES(lock_of<EngineLock>);
+    // The calling thread, one of them, which is kept, uses nothing of the node from now on.
+    static void rest_mine() { mine_->is_at_rest.store(true, std::memory_order_release); }
 
     [[nodiscard]] const QuietRuns& quiet() const REQUIRES(lock_of<EngineLock>) { return quiet_runs_; }
-    // At the node's end: gives those that have ended, to be joined without the lock, and leaves the others to themselves. True: there were
-    // some of these.
+    // At the node's end: gives those that have ended, to be joined without the lock, and leaves the others to themselves. True: some of these
+    // are in functions that may use what the node has.
     [[nodiscard]] bool part_with_all(std::vector<std::thread>& ended) REQUIRES(lock_of<EngineLock>);
 
 private:

@@ -384,8 +384,10 @@ TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
         EXPECT_EQ(*reinterpret_cast<const int*>(result.data()), 7);
 #endif
         EXPECT_NE(node.log().find("end_thread on node 0 wanted to end its thread"), std::string::npos) << node.log();
+        (void)peer.call(package.entry("speak_at_the_end")).get();
         node.signal(SIGTERM);
         EXPECT_EQ(node.wait(), 0);
+        EXPECT_NE(node.log().find("spoken at the end"), std::string::npos) << "handlers run, whatever threads are kept";
     }
 }
 

@@ -1,7 +1,9 @@
 // A function that ends the thread it runs on.
 #include <pthread.h>
 #include <rove/rove.h>
+#include <stdlib.h>
 #include <threads.h>
+#include <unistd.h>
 
 ROVE_ENTRY void end_thread(rove_here* here, const void* payload, size_t size) {
     (void)here, (void)payload, (void)size;
@@ -36,4 +38,14 @@ ROVE_ENTRY void result_of_thread(rove_here* here, const void* payload, size_t si
     int result = 0;
     if (thrd_create(&thread, give_seven, 0) == thrd_success) thrd_join(thread, &result);
     rove_reply(here, &result, sizeof result);
+}
+
+static void speak(void) {
+    (void)!write(2, "spoken at the end\n", 18);
+}
+
+ROVE_ENTRY void speak_at_the_end(rove_here* here, const void* payload, size_t size) {
+    (void)payload, (void)size;
+    int failed = atexit(speak);
+    rove_reply(here, &failed, sizeof failed);
 }
