@@ -87,7 +87,7 @@ Result<bitcode::NamesInImage> Compiles::names_in_image(const PackageCode& packag
 Result<NewCode> Compiles::compile(PackageCode& package) {
     bool lacks_names = false;
     const wire::Manifest& manifest = package.store->manifest();
-    package.names_seen = symbols_.generation();
+    package.begin_to_link(symbols_.generation());
     Lacks lacks;
     Lacking::lack_of_cpu(lacks, manifest);
     ROVE_CHECK(lacking_.check(package, lacks));
@@ -162,6 +162,7 @@ void Compiles::compile_one(PackageCode& package) {
     if (lock_.has_stopped()) return;
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!done) {
+        package.give_up_linking();
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
         if (code && !for_now) new_codes_.leave(package, std::move(*code));
         package.compile = for_now ? PackageCode::Compile::none : PackageCode::Compile::failed;

@@ -29,7 +29,10 @@ std::vector<PackageCode::StaticPlace> places_of_statics(const wire::Image& image
 }  // namespace
 
 Result<bool> ImageLoads::load_if_quick(PackageCode& package, std::size_t slice) {
-    return is_quick(package, slice) ? load_in_place(package, slice) : Result<bool>(false);
+    if (!is_quick(package, slice)) return false;
+    Result<bool> loaded = load_in_place(package, slice);
+    if (!loaded || !*loaded) package.give_up_linking();
+    return loaded;
 }
 
 bool ImageLoads::is_quick(const PackageCode& package, std::size_t slice) const {
@@ -71,6 +74,7 @@ Result<bool> ImageLoads::load_in_place(PackageCode& package, std::size_t slice) 
     const Budgets::GivesBack room{budgets_, package};
     ROVE_CHECK(
         evictor_.reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
+    package.begin_to_link(symbols_.generation());
     ROVE_TRY(NewCode code, link_image(package, image, package.data));
     package.constructed = true;
     new_codes_.take_image(package, image, std::move(code));
@@ -102,6 +106,7 @@ void ImageLoads::load_apart(PackageCode& package) {
     Status loaded = lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return load_image(package); });
     if (lock_.has_stopped()) return;  // the cache may be gone
     package.loading = false;
+    if (!loaded) package.give_up_linking();
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!loaded && loaded.error().code() == ErrorCode::overloaded)
         package.refuse(std::move(loaded.error()));
@@ -122,6 +127,7 @@ Status ImageLoads::load_image(PackageCode& package) {
     ROVE_CHECK(
         evictor_.reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
     const std::shared_ptr<DataSegment> data = package.data;
+    package.begin_to_link(symbols_.generation());
     ROVE_TRY(NewCode code, lock_.unlocked(package, [&] { return link_image(package, image, data); }));
     if (!package.constructed && image.init_array_count > 0) {
         package.has_constructors = true;

@@ -107,7 +107,8 @@ Status Lacking::put_names(Function& function) const {
     if (function.names_seen == generation) return {};
     const std::vector<std::string>& imports = package.store->manifest().imports;
     const auto is_nowhere = [&](std::size_t import) {
-        return is_cpu_import(imports[import]) || symbols_.of_interfaces(imports[import]) == nullptr;
+        return is_cpu_import(imports[import]) ||
+               symbols_.of_interfaces(imports[import], package.scope.as_of) == nullptr;
     };
     std::vector<std::size_t> of_image = lacked(function, package.image_lacks),
                              of_module = lacked(function, package.module_lacks);
@@ -120,11 +121,12 @@ Status Lacking::put_names(Function& function) const {
     });
     std::vector<std::pair<std::string_view, void*>> names;
     for (const std::size_t import : of_module)
-        names.emplace_back(imports[import], symbols_.of_interfaces(imports[import]));
+        names.emplace_back(imports[import], symbols_.of_interfaces(imports[import], package.scope.as_of));
     if (!names.empty())
         if (const Status put = package.module->put(names); !put)
             return fail(put.error().code(), "{} on {}: {}; call it later", function.name, node_, put.error().message());
-    for (const std::size_t import : of_image) package.image->put(import, symbols_.of_interfaces(imports[import]));
+    for (const std::size_t import : of_image)
+        package.image->put(import, symbols_.of_interfaces(imports[import], package.scope.as_of));
     have(package.module_lacks, of_module);
     have(package.image_lacks, of_image);
     function.names_seen = generation;

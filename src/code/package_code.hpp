@@ -102,6 +102,14 @@ public:
     [[nodiscard]] bool waits_in_vain() const REQUIRES(lock_of<CodeCache>) {
         return compile == Compile::queued && !loaded() && !awaited() && running.load(std::memory_order_relaxed) == 0;
     }
+    // Before its imports are looked up, and where that came to nothing.
+    void begin_to_link(std::uint64_t generation) REQUIRES(lock_of<CodeCache>) {
+        names_seen = generation;
+        if (scope.as_of == 0) scope.as_of = generation;
+    }
+    void give_up_linking() REQUIRES(lock_of<CodeCache>) {
+        if (!loaded()) scope.as_of = 0;
+    }
     void refuse(Error why) REQUIRES(lock_of<CodeCache>) { refusal = Refusal{std::move(why), Clock::now()}; }
     // For one call.
     [[nodiscard]] std::optional<Error> take_refusal() REQUIRES(lock_of<CodeCache>) {

@@ -220,7 +220,7 @@ void LinkScope::open(const std::vector<std::string>& sonames) {
 void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
     if (const auto own = host_.find(name); own != host_.end()) return own->second;
     if (name == wire::kDsoHandle) return scope.destructors;
-    if (void* address = of_interfaces(name)) return address;
+    if (void* address = of_interfaces(name, scope.as_of)) return address;
     void* const of_process = dlsym(RTLD_DEFAULT, name.c_str());
     for (void* library : scope.libraries) {
         void* const of_library = dlsym(library, name.c_str());
@@ -232,10 +232,14 @@ void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
     return is_of_rove_alone(of_process) ? nullptr : of_process;
 }
 
-void* Symbols::of_interfaces(const std::string& name) const {
+void* Symbols::of_interfaces(const std::string& name, std::uint64_t as_of) const {
     const MutexLock lock(mutex_);
     const auto found = of_interfaces_.find(name);
-    return found != of_interfaces_.end() ? found->second.address : nullptr;
+    if (found == of_interfaces_.end()) return nullptr;
+    const std::vector<OfInterface>& all = found->second;
+    const auto newest = std::find_if(all.rbegin(), all.rend(),
+                                     [as_of](const OfInterface& each) { return as_of == 0 || each.since <= as_of; });
+    return newest != all.rend() ? newest->address : all.front().address;
 }
 
 bool Symbols::is_of_process(const std::string& name) const {
@@ -248,12 +252,15 @@ std::vector<std::string> Symbols::add_interface(const std::string& package, cons
     const auto shared = std::make_shared<const std::string>(package);
     const MutexLock lock(mutex_);
     std::vector<std::string> replaced;
+    const std::uint64_t since = generation_.load(std::memory_order_relaxed) + 1;
     for (const auto& [name, address] : names) {
-        const auto [known, is_new] = of_interfaces_.try_emplace(name, OfInterface{address, shared});
-        if (is_new) continue;
-        if (known->second.address != address)
-            replaced.push_back(name + " (was of package " + *known->second.package + ")");
-        known->second = {address, shared};
+        std::vector<OfInterface>& all = of_interfaces_[name];
+        if (!all.empty() && all.back().address == address) {
+            all.back().package = shared;
+            continue;
+        }
+        if (!all.empty()) replaced.push_back(name + " (was of package " + *all.back().package + ")");
+        all.push_back({address, shared, since});
     }
     generation_.fetch_add(1, std::memory_order_release);
     return replaced;

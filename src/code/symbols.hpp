@@ -1,5 +1,5 @@
 // Names that arriving code links to, in this order: the node's own table, what the loader gives each package for itself,
-// names of interfaces (newest first), the package's listed libraries (but for what the C and C++ libraries define: these are the process's),
+// names of interfaces (the newest that there were when the package was first linked), the package's listed libraries (but for what the C and C++ libraries define: these are the process's),
 // whatever the process has.
 //
 // Threads: any; it has a lock of its own.
@@ -71,7 +71,10 @@ struct LinkScope {
 
     Destructors* destructors = nullptr;
     std::vector<void*> libraries;  // dlopen handles
-    std::string left_out;          // the reasons and remedies, for what lacks a name then; empty: nothing is
+    // Symbols::generation() when its code was first linked: code of it that is linked later, of another form or after an eviction, finds the same
+    // under the names of interfaces. 0: none has been.
+    std::uint64_t as_of = 0;
+    std::string left_out;  // the reasons and remedies, for what lacks a name then; empty: nothing is
 };
 
 class Symbols {
@@ -79,8 +82,9 @@ public:
     explicit Symbols(const std::vector<HostSymbol>& host_symbols);
 
     [[nodiscard]] void* resolve(const std::string& name, const LinkScope& scope) const;
-    // What interfaces have under a name, or null. Looked up under the engine's lock: nothing else brings names later, and it waits for nobody.
-    [[nodiscard]] void* of_interfaces(const std::string& name) const;
+    // What interfaces have under a name, or null: the newest one's as of a generation (LinkScope::as_of), or else that of the first to bring it
+    // later. Looked up under the engine's lock: nothing else brings names later, and it waits for nobody.
+    [[nodiscard]] void* of_interfaces(const std::string& name, std::uint64_t as_of = 0) const;
     // Advances when an interface has brought names. To be read before names are looked up: where it is the same afterwards, those that were
     // nowhere are nowhere still.
     [[nodiscard]] std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
@@ -90,15 +94,17 @@ public:
     [[nodiscard]] std::vector<std::string> add_interface(const std::string& package, const NameMap<void*>& names);
 
 private:
-    // The newest interface's, where several have the name. They stay for as long as the node lives.
+    // They stay for as long as the node lives.
     struct OfInterface {
         void* address = nullptr;
         std::shared_ptr<const std::string> package;
+        std::uint64_t since = 0;  // the generation that has it
     };
     std::unordered_map<std::string, void*> host_;
     std::atomic<std::uint64_t> generation_{1};
     mutable Mutex mutex_;
-    NameMap<OfInterface> of_interfaces_ GUARDED_BY(mutex_);  // by name: looked up under the engine's lock
+    NameMap<std::vector<OfInterface>> of_interfaces_
+        GUARDED_BY(mutex_);  // by name, the newest last: looked up under the engine's lock
 };
 
 }  // namespace rove::code

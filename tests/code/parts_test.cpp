@@ -373,6 +373,29 @@ TEST_F(LibrariesTest, TheyAreOpenedOnceForEachPackage) {
 }
 
 // A sanitizer's own would end the process.
+TEST(SymbolsTest, NamesOfInterfacesAreAsOfTheTimeThatIsAskedFor) {
+    Symbols symbols{std::vector<HostSymbol>{}};
+    int first = 0, second = 0, third = 0;
+    const std::uint64_t before = symbols.generation();
+    const auto add = [&symbols](int& at) {
+        NameMap<void*> names;
+        names["shelf"] = &at;
+        return symbols.add_interface("of_shelves", names);
+    };
+    EXPECT_TRUE(add(first).empty());
+    const std::uint64_t with_first = symbols.generation();
+    EXPECT_EQ(add(second).size(), 1U);
+    EXPECT_TRUE(add(second).empty()) << "the same";
+    const std::uint64_t with_second = symbols.generation();
+    EXPECT_EQ(add(third).size(), 1U);
+    EXPECT_EQ(symbols.of_interfaces("shelf"), &third);
+    EXPECT_EQ(symbols.of_interfaces("shelf", before), &first) << "the first that came";
+    EXPECT_EQ(symbols.of_interfaces("shelf", with_first), &first);
+    EXPECT_EQ(symbols.of_interfaces("shelf", with_second), &second);
+    EXPECT_EQ(symbols.resolve("shelf", {.as_of = with_first}), &first);
+    EXPECT_EQ(symbols.resolve("shelf", {}), &third);
+}
+
 TEST(LinkScopeTest, LibrariesOfEveryNodeAreNotOpened) {
     LinkScope scope;
     scope.open({"libasan.so.8", "libtsan.so.2", "libc.so.6", "libz.so.1"});

@@ -550,6 +550,27 @@ TEST(Interfaces, ASecondOneSaysSoAndChangesOnlyWhatArrivesAfterIt) {
     EXPECT_NE(server.log().find("takes over shelf_add"), std::string::npos);
 }
 
+// The bitcode comes from a second client, when the names are another interface's by then.
+TEST(Interfaces, AllFormsOfAPackageLinkToTheOneThatItsFirstFound) {
+    NodeProcess server;
+    Node of_image(client(Forms::image));
+    const Peer peer = of_image.connect(server.address());
+    (void)peer.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=1"})));
+    const Package user = Package::open(package("shelf_user.c"));
+    EXPECT_EQ(as<Shelf>(peer.call(user.entry("put")).get()).label, 1);
+    EXPECT_EQ(peer.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=2"}))).replaced.size(), 3U);
+    EXPECT_EQ(as<Shelf>(peer.call(user.entry("put")).get()).label, 1);
+    Node of_both(client());
+    const Peer other = of_both.connect(server.address());
+    (void)other.load(user);
+    Reply last = other.call(user.entry("put")).reply();
+    for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+         last.ran != RanAs::bitcode && std::chrono::steady_clock::now() < until;)
+        last = other.call(user.entry("put")).reply();
+    EXPECT_EQ(last.ran, RanAs::bitcode);
+    EXPECT_EQ(as<Shelf>(last.data).label, 1);
+}
+
 TEST(Interfaces, OneSaysWhichOfItsNamesStayTheNodesOwn) {
     NodeProcess server;
     Node node(client());
