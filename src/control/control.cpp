@@ -35,12 +35,58 @@ Result<std::unique_ptr<Control>> Control::create(Host host) {
     });
 }
 
+// Each part is given references to those that it uses. What it is given functions for is made after it, and not called before all are.
 Control::Control(Host host)
-    : host_(std::move(host)), thread_(host_.name), listener_(thread_, host_.name, [this](Socket socket) {
-          thread_.spawn(receive_one(std::make_shared<Channel>(std::move(socket), channels_)), "a meeting");
-      }) {
-    heal_room_.emplace(thread_.io(), asio::steady_timer::time_point::max());
-}
+    : host_(std::move(host)),
+      cookie_(host_.options.cookie),
+      thread_(host_.name),
+      membership_({.self = self_,
+                   .members = members_,
+                   .routes = host_.routes,
+                   .peers = host_.peers,
+                   .name = host_.name,
+                   .meet_again = [this](NodeId id) { healing_.begin(id); }}),
+      healing_({.thread = thread_,
+                .members = members_,
+                .routes = host_.routes,
+                .name = host_.name,
+                .meet = [this](NodeId id) { return meetings_.meet_member(id, false); },
+                .is_gone = [this](NodeId id, const wire::control::PublicKey& key,
+                                  const std::string& why) { membership_.is_gone(id, key, why); }}),
+      links_({.thread = thread_, .peers = host_.peers, .membership = membership_}),
+      meetings_({.host = host_,
+                 .thread = thread_,
+                 .channels = channels_,
+                 .cookie = cookie_,
+                 .self = self_,
+                 .members = members_,
+                 .membership = membership_,
+                 .links = links_}),
+      joining_({.host = host_,
+                .thread = thread_,
+                .self = self_,
+                .members = members_,
+                .membership = membership_,
+                .meetings = meetings_,
+                .healing = healing_}),
+      ids_({.self = self_,
+            .members = members_,
+            .membership = membership_,
+            .routes = host_.routes,
+            .peers = host_.peers,
+            .meet_member = [this](NodeId id, bool probe) { return meetings_.meet_member(id, probe); },
+            .is_opening = [this](NodeId id) { return meetings_.is_opening(id); }}),
+      reception_({.host = host_,
+                  .thread = thread_,
+                  .cookie = cookie_,
+                  .self = self_,
+                  .members = members_,
+                  .membership = membership_,
+                  .ids = ids_,
+                  .links = links_}),
+      listener_(thread_, host_.name, [this](Socket socket) {
+          reception_.receive(std::make_shared<Channel>(std::move(socket), channels_));
+      }) {}
 
 Control::~Control() {
     stop();
@@ -51,48 +97,27 @@ Result<std::string> Control::listen(const std::string& text) {
     return without_exceptions("cannot listen on " + text, [&]() -> Result<std::string> {
         ROVE_TRY(const Address address, listener_.open(text, Clock::now() + host_.options.connect_timeout));
         // Read before anybody comes, and with an error that the one who starts the node sees.
-        if (!address.is_unix()) ROVE_CHECK(cookie());
-        address_ = address.to_string();
-        return address_;
+        if (!address.is_unix()) ROVE_CHECK(cookie_.get());
+        self_.listens_at(address.to_string());
+        return self_.address();
     });
 }
 
 void Control::identity_known() {
     asio::post(thread_.io(), [this] {
-        if (!address_.empty()) {  // the first node of a cluster
-            cluster_ = random_id<wire::control::Cluster>();
-            i_am(host_.routes.id(), 1);
-            certificate_ = certify(host_.routes.id());
-        }
+        if (!self_.address().empty()) membership_.begin_cluster();
     });
-}
-
-Result<Cookie> Control::cookie() {
-    if (cookie_) return *cookie_;
-    ROVE_TRY(const Cookie read, read_or_make_cookie(cookie_path(host_.options.cookie)));
-    cookie_ = read;
-    return read;
 }
 
 void Control::accept() {
     listener_.accept();
 }
 
-std::function<void(const Error&)> hang_up_of(std::shared_ptr<Gate> gate, const std::shared_ptr<Channel>& channel) {
-    return [gate = std::move(gate), weak = std::weak_ptr(channel)](const Error& why) {
-        wire::control::Goodbye goodbye{
-            .reason = wire::control::Goodbye::Reason::cut, .code = why.code(), .text = why.message()};
-        gate->post([weak, goodbye = std::move(goodbye)] {
-            if (const auto open = weak.lock()) open->close(goodbye);
-        });
-    };
-}
-
 Status Control::join(const std::string& address) {
     return without_exceptions("joining the node at " + address, [&]() -> Status {
         ROVE_TRY(const Address parsed, parse_address(address));
         ROVE_TRY(Endpoints endpoints, resolve_until(parsed, Clock::now() + host_.options.connect_timeout));
-        ROVE_CHECK(thread_.run_and_wait(join_all(address, std::move(endpoints)), std::nullopt));
+        ROVE_CHECK(thread_.run_and_wait(joining_.join(address, std::move(endpoints)), std::nullopt));
         return {};
     });
 }
@@ -104,7 +129,7 @@ Result<std::shared_ptr<PeerState>> Control::connect(const std::string& address, 
         ROVE_TRY(const Address parsed, parse_address(address));
         ROVE_TRY(Endpoints endpoints,
                  resolve_until(parsed, deadline.value_or(Clock::now() + host_.options.connect_timeout)));
-        return thread_.run_and_wait(reach(address, std::move(endpoints), old), deadline);
+        return thread_.run_and_wait(meetings_.reach(address, std::move(endpoints), old), deadline);
     });
 }
 
@@ -120,13 +145,12 @@ void Control::stop() {
     thread_.release_waiting();
     thread_.stop([this] {
         const std::vector<Channel*> open(channels_.begin(), channels_.end());
-        for (Channel* channel : open) channel->close(Goodbye{});
+        for (Channel* channel : open) channel->close(wire::control::Goodbye{});
     });
     listener_.drop();
-    drops_all_ = true;
-    attempts_.clear();
-    strangers_.clear();
-    heal_room_.reset();
+    meetings_.drop();
+    reception_.drop();
+    healing_.drop();
     thread_.drop();
 }
 

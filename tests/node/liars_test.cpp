@@ -1,5 +1,5 @@
 // Members that lie: whose word about ids is believed, and what healing may cost.
-#include "control/control.hpp"
+#include "control/healing.hpp"
 #include "liar.hpp"
 
 namespace rove::test {

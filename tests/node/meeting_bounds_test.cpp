@@ -5,7 +5,7 @@
 #include <asio/local/stream_protocol.hpp>
 
 #include "control/channel.hpp"
-#include "control/control.hpp"
+#include "control/reception.hpp"
 #include "raw_meeting.hpp"
 
 namespace rove::test {

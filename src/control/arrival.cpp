@@ -1,0 +1,181 @@
+#include "control/arrival.hpp"
+
+#include <algorithm>
+
+#include "code/own_code.hpp"
+#include "control/address.hpp"
+#include "control/co_try.hpp"
+#include "program/residents.hpp"
+
+namespace rove::control {
+
+using wire::control::Connected;
+using wire::control::Goodbye;
+using wire::control::Lane;
+using wire::control::Redirect;
+using wire::control::Role;
+using wire::control::Settled;
+using wire::control::Welcome;
+
+asio::awaitable<Status> Arrival::let_in() {
+    if (is_member()) ROVE_CO_CHECK(check_member());
+    if (guest_.role == Role::join) {
+        if (const MemberEntry* giver = beside_.ids.giver()) {
+            ROVE_CO_CHECK(co_await guest_.channel->send(encode(Redirect{.address = giver->address})));
+            guest_.channel->close();
+            co_return Status();
+        }
+    }
+    ROVE_CO_CHECK(co_await give_name());
+    ROVE_CO_CHECK(open_offered_link());
+    const Welcome sent = welcome();
+    ROVE_CO_CHECK(co_await guest_.channel->send(encode(sent)));
+    ROVE_CO_CHECK(co_await await_lane(sent.secret));
+    co_return settle();
+}
+
+Status Arrival::check_member() const {
+    if (beside_.self.address().empty())
+        return fail(ErrorCode::refused, "this process is a client; it is no member of anything");
+    const ByteBuffer shown = wire::control::statement("peer", guest_.mine, guest_.theirs, guest_.channel->bound_here());
+    if (!signed_by(request_.key, shown, request_.signature))
+        return fail(ErrorCode::refused, "it does not have the key that it says it has, or showed it to another");
+    ROVE_TRY(const Address address, parse_address(request_.address));
+    ROVE_CHECK(resolve(address, true));
+    return {};
+}
+
+asio::awaitable<Status> Arrival::give_name() {
+    if (guest_.role == Role::client) {
+        ROVE_CO_TRY(client_, beside_.clients.take());
+        you_ = client_id(host_.routes.id(), client_.value());
+    } else if (guest_.role == Role::member) {
+        ROVE_CO_TRY(you_, co_await id_of_member());
+        counted_ = members_.find(you_);
+        if (counted_ != nullptr) ++counted_->incoming;
+    } else {
+        ROVE_CO_TRY(you_, co_await beside_.ids.give(request_));
+    }
+    co_return Status();
+}
+
+asio::awaitable<Result<NodeId>> Arrival::id_of_member() {
+    ROVE_CO_TRY(const IdClaims::OfMember claimed, co_await beside_.ids.of_member(request_));
+    if (claimed.is_linked) {
+        guest_.reason = Goodbye::Reason::linked;
+        co_return fail(ErrorCode::refused, "node {} and node {} have a link", host_.routes.id(), claimed.id);
+    }
+    co_return claimed.id;
+}
+
+Status Arrival::open_offered_link() {
+    LockedFabric& fabric = host_.fabric;
+    if (!request_.offer.empty()) {
+        Result<std::unique_ptr<fabric::Link>> opened = fabric.open_link();
+        if (opened) {
+            link_.set(std::move(*opened));
+            if (const Status reached = fabric.connect(*link_, request_.offer); !reached) {
+                if (reached.error().code() != ErrorCode::unsupported || !fabric.has_streams()) return reached;
+                link_.drop();
+            }
+        } else if (opened.error().code() != ErrorCode::unsupported || !fabric.has_streams()) {
+            return tl::unexpected<Error>(opened.error());
+        }
+    }
+    if (!link_ && !fabric.has_streams())
+        return fail(ErrorCode::unsupported,
+                    "there is no lane: no transport reaches both ends; are both ends started with the same --fabric?");
+    if (fabric.has_streams()) lane_.emplace(beside_.expected_lanes, beside_.thread.io());
+    return {};
+}
+
+Welcome Arrival::welcome() {
+    Welcome welcome{.has_residents = !Residents::none(),
+                    .has_ticket = lane_.has_value(),
+                    .features = wire::control::kFeatures,
+                    .id = host_.routes.id(),
+                    .you = you_,
+                    .count = std::max(host_.routes.node_count(), is_client(you_) ? 1 : you_ + 1),
+                    .cluster = beside_.self.cluster(),
+                    .key = {},
+                    .signature = {},
+                    .ticket = lane_ ? lane_->ticket() : wire::control::Ticket{},
+                    .secret = random_id<wire::control::LaneSecret>(),
+                    .triple = std::string(code::host_triple()),
+                    .resident = host_.functions.digests(),
+                    .offer = link_ ? link_->offer() : ByteBuffer()};
+    if (is_member()) {
+        welcome.key = beside_.self.keys().key();
+        welcome.signature = beside_.self.keys().sign(
+            wire::control::statement("node", guest_.mine, guest_.theirs, guest_.channel->bound_here()));
+    }
+    return welcome;
+}
+
+// The guest chooses: the link that it offered, or a stream.
+asio::awaitable<Status> Arrival::await_lane(const wire::control::LaneSecret& secret) {
+    const Result<Connected> connected = co_await guest_.channel->receive<Connected>();
+    if (!connected) co_return prefixed(connected.error(), "it could not open its lane");
+    if (connected->lane != Lane::stream) {
+        if (!link_) co_return fail(ErrorCode::invalid, "it has connected to an offer that this node did not make");
+        co_return Status();
+    }
+    link_.drop();
+    if (!lane_) co_return fail(ErrorCode::invalid, "it wants a stream, which this node does not have");
+    ROVE_CO_TRY(const int socket, co_await lane_->wait(host_.options.connect_timeout));
+    Result<std::unique_ptr<fabric::Link>> stream = host_.fabric.open_stream(socket, stream_keys(secret, true));
+    if (!stream) co_return tl::unexpected<Error>(stream.error());
+    link_.set(std::move(*stream));
+    co_return Status();
+}
+
+// The link becomes a peer's, and everybody who is to know of it is told.
+Status Arrival::settle() {
+    const bool member = is_member();
+    if (member) ROVE_CHECK(beside_.ids.check_is_free(you_, guest_.role, request_));
+    MemberEntry* entry = member ? members_.find(you_) : nullptr;
+    const bool same_place = entry != nullptr && entry->address == request_.address;
+    const std::shared_ptr<PeerState> old = same_place ? entry->peer.lock() : nullptr;
+    Meeting meeting{.id = you_,
+                    .my_id = host_.routes.id(),
+                    .member = member,
+                    .process = request_.key,
+                    .address = member && !old ? request_.address : std::string(),
+                    .triple = request_.triple,
+                    .node_count = host_.routes.node_count(),
+                    .resident = {},
+                    .has_residents = request_.has_residents,
+                    .replace = true,
+                    .features = request_.features & wire::control::kFeatures,
+                    .hang_up = hang_up_of(beside_.thread.gate(), guest_.channel)};
+    Result<Peers::Adopted> adopted = host_.peers.adopt(std::move(meeting), link_.take(), old);
+    if (!adopted) return tl::unexpected<Error>(adopted.error());
+    LinkWatch::Unwatched unwatched(beside_.links, {.peer = adopted->peer,
+                                                   .meeting = adopted->meeting,
+                                                   .member = member ? you_ : kNoNode,
+                                                   .client = std::move(client_)});
+    Settled settled;
+    if (guest_.role == Role::join) {
+        settled.certificate = beside_.membership.certify(you_);
+        settled.members = members_.list(you_);
+    }
+    const bool news =
+        member && (entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request_.key);
+    // The generation comes from a certificate that was checked. A known member's certificate is not checked again.
+    const std::uint32_t generation = guest_.role == Role::join ? settled.certificate.generation
+                                     : entry != nullptr && entry->is_known_as(request_.key, request_.address)
+                                         ? entry->generation
+                                         : request_.certificate.generation;
+    if (member) {  // who hears that it has settled finds itself counted here
+        members_.set({you_, generation, request_.address, request_.key}, MemberEntry::State::lost);
+        if (guest_.role == Role::join) members_.find(you_)->let_in_here = true;
+        host_.routes.set_node_count(members_.count());
+    }
+    guest_.channel->say(encode(settled));  // before anything else is said there
+    if (member) beside_.membership.is_here(you_, *adopted, guest_.channel);
+    if (news) beside_.membership.tell({{you_, generation, request_.address, request_.key}}, you_);
+    beside_.links.begin(guest_.channel, std::move(unwatched), "watching a peer");
+    return {};
+}
+
+}  // namespace rove::control

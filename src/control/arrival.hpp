@@ -1,0 +1,90 @@
+// Arrival: a process that has proven to belong to the same user, and asks this node to be let in: as a client, as a member, or to join. It
+// gets its id, a lane, and what it has to know.
+//
+// Threads: the control thread's.
+//
+// Invariant: what a guest was given on the way is taken back unless it settles: its id, its place in the member's `incoming`, its link, its
+// ticket.
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+
+#include "base/result.hpp"
+#include "control/both_ends.hpp"
+#include "control/channel.hpp"
+#include "control/control_thread.hpp"
+#include "control/expected_lanes.hpp"
+#include "control/host.hpp"
+#include "control/id_claims.hpp"
+#include "control/link_watch.hpp"
+#include "control/members.hpp"
+#include "control/membership.hpp"
+#include "control/own_identity.hpp"
+#include "control/places.hpp"
+
+namespace rove::control {
+
+// What the node knows of who called on it.
+struct Guest {
+    std::shared_ptr<Channel> channel;
+    wire::control::Role role = wire::control::Role::client;
+    wire::control::Nonce mine, theirs;
+    // To be said if they do not meet.
+    wire::control::Goodbye::Reason reason = wire::control::Goodbye::Reason::refused;
+};
+
+class Arrival {
+public:
+    // What a control plane has beside it, which outlives it.
+    struct Beside {
+        const Host& host;
+        ControlThread& thread;
+        const OwnIdentity& self;
+        Members& members;
+        Membership& membership;
+        IdClaims& ids;
+        LinkWatch& links;
+        ClientIndexes& clients;
+        ExpectedLanes& expected_lanes;
+    };
+    // Both outlive it.
+    Arrival(const Beside& beside, Guest& guest, wire::control::Request request)
+        : beside_(beside),
+          host_(beside.host),
+          members_(beside.members),
+          guest_(guest),
+          request_(std::move(request)),
+          link_(beside.host.fabric) {}
+    ~Arrival() {
+        if (guest_.role == wire::control::Role::join && you_ != kNoNode) members_.take_back(you_);
+        if (counted_ != nullptr) --counted_->incoming;
+    }
+    Arrival(const Arrival&) = delete;
+
+    [[nodiscard]] asio::awaitable<Status> let_in();
+
+private:
+    [[nodiscard]] bool is_member() const { return guest_.role != wire::control::Role::client; }
+    [[nodiscard]] Status check_member() const;
+    [[nodiscard]] asio::awaitable<Status> give_name();
+    [[nodiscard]] asio::awaitable<Result<NodeId>> id_of_member();
+    [[nodiscard]] Status open_offered_link();
+    [[nodiscard]] wire::control::Welcome welcome();
+    [[nodiscard]] asio::awaitable<Status> await_lane(const wire::control::LaneSecret& secret);
+    [[nodiscard]] Status settle();
+
+    const Beside& beside_;
+    const Host& host_;
+    Members& members_;
+    Guest& guest_;
+    const wire::control::Request request_;
+    ClientIndex client_;
+    NodeId you_ = kNoNode;
+    MemberEntry* counted_ = nullptr;  // this meeting is, in its `incoming`; null: the member was not known when it came
+    PendingLink link_;
+    std::optional<ExpectedLanes::Place> lane_;  // of a stream
+};
+
+}  // namespace rove::control

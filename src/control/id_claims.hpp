@@ -1,0 +1,70 @@
+// IdClaims: which id a process gets that joins at this node, and whether a process that comes as a member has the id that it says it has.
+//
+// Threads: the control thread's.
+//
+// Invariant: no process gets an id whose holder is alive: the holder's address is asked first.
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <functional>
+
+#include "base/result.hpp"
+#include "control/members.hpp"
+#include "control/membership.hpp"
+#include "control/own_identity.hpp"
+#include "engine/peers.hpp"
+#include "peer/routes.hpp"
+
+namespace rove::control {
+
+class IdClaims {
+public:
+    // What a control plane has beside it, which outlives it.
+    struct Beside {
+        const OwnIdentity& self;
+        Members& members;
+        const Membership& membership;
+        const Routes& routes;
+        const Peers& peers;
+        std::function<asio::awaitable<Status>(NodeId, bool probe)> meet_member;
+        std::function<bool(NodeId)> is_opening;  // a meeting with that member is being opened from here
+    };
+    explicit IdClaims(Beside beside)
+        : self_(beside.self),
+          members_(beside.members),
+          membership_(beside.membership),
+          routes_(beside.routes),
+          peers_(beside.peers),
+          meet_member_(std::move(beside.meet_member)),
+          is_opening_(std::move(beside.is_opening)) {}
+    IdClaims(const IdClaims&) = delete;
+
+    // The member that gives ids; null: this node does.
+    [[nodiscard]] const MemberEntry* giver() const;
+    // An id for a node that joins here: its entry is `joining` then. refused: the id's holder lives.
+    [[nodiscard]] asio::awaitable<Result<NodeId>> give(const wire::control::Request& request);
+    // Is it the member that it says it is? refused: no.
+    struct OfMember {
+        NodeId id = kNoNode;
+        bool is_linked =
+            false;  // it has a link with this node, or this node's meeting with it goes on in place of its own
+    };
+    [[nodiscard]] asio::awaitable<Result<OfMember>> of_member(const wire::control::Request& request);
+    // May it still have the id, after what others did while its meeting was under way?
+    [[nodiscard]] Status check_is_free(NodeId id, wire::control::Role role,
+                                       const wire::control::Request& request) const;
+
+private:
+    [[nodiscard]] asio::awaitable<Status> check_certificate(const wire::control::Request& request);
+    [[nodiscard]] asio::awaitable<bool> gives_ids_now(NodeId id);
+
+    const OwnIdentity& self_;
+    Members& members_;
+    const Membership& membership_;
+    const Routes& routes_;
+    const Peers& peers_;
+    const std::function<asio::awaitable<Status>(NodeId, bool)> meet_member_;
+    const std::function<bool(NodeId)> is_opening_;
+};
+
+}  // namespace rove::control

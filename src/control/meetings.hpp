@@ -1,0 +1,76 @@
+// Meetings: which meetings this node opens, and how often it tries. Threads and conversations that want one meeting share it, and a link that
+// exists, or a meeting that the other member has opened, serves as well. One attempt is an Opening.
+//
+// Threads: the control thread's.
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/result.hpp"
+#include "control/opening.hpp"
+#include "control/servers.hpp"
+
+namespace rove::control {
+
+class Meetings {
+public:
+    // What a control plane has beside it, which outlives it.
+    struct Beside {
+        const Host& host;
+        ControlThread& thread;
+        std::set<Channel*>& channels;  // all that are open
+        OwnCookie& cookie;
+        const OwnIdentity& self;
+        Members& members;
+        Membership& membership;
+        LinkWatch& links;
+    };
+    explicit Meetings(const Beside& beside);
+    Meetings(const Meetings&) = delete;
+
+    // The node at the address, met if there is no link to it. A peer given as `old` is brought back to life.
+    [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> reach(std::string address, Endpoints endpoints,
+                                                                            std::shared_ptr<PeerState> old);
+    // As one member meets another; a `probe` only asks whether that member is there. Shared with others that want the same.
+    [[nodiscard]] asio::awaitable<Status> meet_member(NodeId id, bool probe);
+    // Tries until it succeeds, the other end answers, or the time for a meeting is over. Not shared.
+    [[nodiscard]] asio::awaitable<Result<Met>> meet(Wanted wanted);
+    // A meeting with that member is being opened.
+    [[nodiscard]] bool is_opening(NodeId member) const { return opening_.contains(member); }
+
+    // Before the thread's io_context goes: conversations end where they are, and nobody is told any more.
+    void drop();
+
+private:
+    // A meeting under way that somebody may wait for.
+    struct Attempt {
+        explicit Attempt(asio::io_context& io) : ended(io, asio::steady_timer::time_point::max()) {}
+        asio::steady_timer ended;
+        std::optional<Result<Met>> result;
+    };
+    class AttemptUnderWay;
+
+    [[nodiscard]] asio::awaitable<Result<bool>> answers_there(NodeId id);
+    [[nodiscard]] asio::awaitable<Result<Met>> share(std::string key, Wanted wanted);
+    // The member, if there is a link to it.
+    [[nodiscard]] std::optional<Met> linked_to(NodeId member);
+    // The member has opened a meeting with this node.
+    [[nodiscard]] bool comes(NodeId member);
+
+    const Host& host_;
+    ControlThread& thread_;
+    const OwnIdentity& self_;
+    Members& members_;
+    Servers servers_;
+    std::multiset<NodeId> opening_;  // members to which a meeting is being opened
+    const Opening::Beside beside_;   // each attempt
+    std::map<std::string, std::shared_ptr<Attempt>> attempts_;
+    bool drops_all_ = false;
+};
+
+}  // namespace rove::control

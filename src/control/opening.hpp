@@ -1,0 +1,107 @@
+// Opening: one attempt to open a meeting with a node: connects, proves who this node is, checks who the other one is, opens the lane, and
+// has the link adopted. Which meetings are opened, and how often, Meetings decides.
+//
+// Threads: the control thread's.
+//
+// Invariant: nothing of this node is disclosed before the other end has proven that it belongs to the same user.
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "control/address.hpp"
+#include "control/both_ends.hpp"
+#include "control/channel.hpp"
+#include "control/control_thread.hpp"
+#include "control/host.hpp"
+#include "control/link_watch.hpp"
+#include "control/members.hpp"
+#include "control/membership.hpp"
+#include "control/own_cookie.hpp"
+#include "control/own_identity.hpp"
+#include "control/servers.hpp"
+
+namespace rove::control {
+
+using Endpoints = std::vector<asio::generic::stream_protocol::endpoint>;
+
+// A meeting to open.
+struct Wanted {
+    std::string address;
+    Endpoints endpoints;
+    wire::control::Role role = wire::control::Role::client;
+    std::shared_ptr<PeerState> old;
+    NodeId member = kNoNode;  // whom, as one member meets another
+    bool probe = false;       // only whether that member is there
+    bool replace = false;
+};
+
+struct Met {
+    std::shared_ptr<PeerState> peer;  // null: redirected, or a probe
+    NodeId id = kNoNode;
+    std::string redirect;
+    std::vector<wire::control::Member> members;
+};
+
+class Opening {
+public:
+    // What a control plane has beside it, which outlives it.
+    struct Beside {
+        const Host& host;
+        ControlThread& thread;
+        std::set<Channel*>& channels;  // all that are open
+        OwnCookie& cookie;
+        const OwnIdentity& self;
+        Members& members;
+        Membership& membership;
+        LinkWatch& links;
+        Servers& servers;
+        std::multiset<NodeId>& opening;  // members to which a meeting is being opened
+    };
+    // Both outlive it.
+    Opening(const Beside& beside, const Wanted& wanted)
+        : beside_(beside), host_(beside.host), wanted_(wanted), link_(beside.host.fabric) {}
+    Opening(const Opening&) = delete;
+
+    // Once. timed_out at that time at the latest.
+    [[nodiscard]] asio::awaitable<Result<Met>> meet(TimePoint until);
+
+    // Of one that has failed: what the node said last was a goodbye with this reason.
+    [[nodiscard]] bool was_told(wire::control::Goodbye::Reason reason) const {
+        return channel_ && channel_->farewell() && channel_->farewell()->goodbye.reason == reason;
+    }
+    // The node took the connection and dropped it without an answer: it may answer the next time.
+    [[nodiscard]] bool was_dropped() const { return channel_ && !is_heard_; }
+
+private:
+    [[nodiscard]] asio::awaitable<Result<Socket>> connect(TimePoint until);
+    [[nodiscard]] asio::awaitable<Result<Met>> converse(TimePoint until);
+    [[nodiscard]] asio::awaitable<Status> check_node();
+    [[nodiscard]] Status open_link();
+    [[nodiscard]] asio::awaitable<Status> ask();
+    [[nodiscard]] Status check_welcome(const wire::control::Welcome& welcome);
+    [[nodiscard]] asio::awaitable<Result<wire::control::Lane>> open_lane(const wire::control::Welcome& welcome,
+                                                                         TimePoint until);
+    [[nodiscard]] asio::awaitable<Result<std::unique_ptr<fabric::Link>>> open_stream(
+        const wire::control::Welcome& welcome, TimePoint until);
+    [[nodiscard]] Result<Met> settle(const wire::control::Welcome& welcome, wire::control::Settled settled);
+    [[nodiscard]] tl::unexpected<Error> late() const;
+    void member_is_gone(const char* why);
+
+    const Beside& beside_;
+    const Host& host_;
+    const Wanted& wanted_;
+    std::shared_ptr<Channel> channel_;
+    bool is_heard_ = false;
+    wire::control::Nonce mine_, theirs_;
+    wire::control::ProofGiven proof_;
+    PendingLink link_;
+};
+
+}  // namespace rove::control
