@@ -18,6 +18,13 @@ std::filesystem::path home() {
     return "/";
 }
 
+// Where it is if nobody names another place.
+std::filesystem::path default_path() {
+    if (const char* value = std::getenv("XDG_CONFIG_HOME"); value != nullptr && *value == '/')
+        return std::filesystem::path(value) / "rove" / "cookie";
+    return home() / ".config" / "rove" / "cookie";
+}
+
 // A lack of descriptors or of memory passes, so whoever tries again later may succeed: it says nothing about the cookie.
 tl::unexpected<Error> fail_at(std::string_view doing, const std::filesystem::path& path, int error) {
     if (error == EMFILE || error == ENFILE)
@@ -35,8 +42,9 @@ tl::unexpected<Error> fail_at(std::string_view doing, const std::filesystem::pat
 // first of two processes wins.
 Status make(const std::filesystem::path& path) {
     std::error_code ignored;
-    // A folder that is there already is somebody's: /tmp, say.
-    if (std::filesystem::create_directories(path.parent_path(), ignored)) (void)chmod(path.parent_path().c_str(), 0700);
+    // A folder that is there already is somebody's: /tmp, say. One that was named and is not there was misspelt.
+    if (path == default_path() && std::filesystem::create_directories(path.parent_path(), ignored))
+        (void)chmod(path.parent_path().c_str(), 0700);
     std::string temporary = path.string() + ".XXXXXX";
     const int file = mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
     if (file < 0) return fail_at("make", path, errno);
@@ -56,9 +64,7 @@ Status make(const std::filesystem::path& path) {
 std::filesystem::path cookie_path(const std::filesystem::path& chosen) {
     if (!chosen.empty()) return chosen;
     if (const char* value = std::getenv("ROVE_COOKIE"); value != nullptr && *value != '\0') return value;
-    if (const char* value = std::getenv("XDG_CONFIG_HOME"); value != nullptr && *value == '/')
-        return std::filesystem::path(value) / "rove" / "cookie";
-    return home() / ".config" / "rove" / "cookie";
+    return default_path();
 }
 
 Result<Cookie> read_or_make_cookie(const std::filesystem::path& path) {

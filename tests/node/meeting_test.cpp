@@ -212,6 +212,20 @@ TEST(Meeting, ACookieThatCannotBeOpenedForLackOfDescriptorsIsNoRefusal) {
     EXPECT_EQ(value_or_throw(control::read_or_make_cookie(path)).size(), control::kCookieBytes);
 }
 
+TEST(Meeting, OnlyTheFolderOfTheDefaultCookieIsMade) {
+    const std::filesystem::path config = scratch() / "config";
+    const auto refused = control::read_or_make_cookie(config / "rove" / "cookie");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::refused);
+    EXPECT_NE(refused.error().message().find("cookie: No such file or directory"), std::string::npos)
+        << refused.error().message();
+    EXPECT_FALSE(std::filesystem::exists(config)) << "its name was misspelt, most likely";
+    ASSERT_EQ(setenv("XDG_CONFIG_HOME", config.c_str(), 1), 0);
+    const auto made = control::read_or_make_cookie(config / "rove" / "cookie");
+    ASSERT_EQ(unsetenv("XDG_CONFIG_HOME"), 0);
+    EXPECT_TRUE(made) << made.error().message();
+}
+
 TEST(Meeting, ClientsHaveIdsOfTheirOwnAlsoAfterOthersLeft) {
     Node node(options(unix_address()));
     const auto id = [&](Node& client) { return detail::Edge::state(client.connect(node.address()))->my_id; };
