@@ -17,6 +17,7 @@
 
 #include "../node/engine_view.hpp"
 #include "../node/soon.hpp"
+#include "../lost_memory.hpp"
 #include "../watched_new.hpp"
 #include "engine/here.hpp"
 #include "node/core.hpp"
@@ -490,6 +491,7 @@ void note_caller(Here& here) {
 
 // A node is met by one that cannot: whichever allocation the control thread is refused, that one keeps no link to it that nobody watches.
 TEST_F(WithoutMemory, ANodeThatWasNotMetIsNotKept) {
+    llvm_loses_memory = true;  // it may still read this program's code
     is_spared = true;
     Driven server(listening("notes.sock"), true);
     const NodeProcess there({}, "unix:" + (scratch() / "there.sock").string());
