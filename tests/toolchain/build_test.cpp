@@ -231,15 +231,6 @@ TEST_F(ToolchainTest, TheHandleOfDestructorsIsBoundByTheNode) {
     EXPECT_TRUE((*package)->manifest().pinned);
 }
 
-TEST_F(ToolchainTest, ANameThatTheLinkerMakesUpMeansNoImage) {
-    const auto package = build_of("header.c", "extern const char made_up[] __asm__(\"rove.eh.begin\");\n" +
-                                                  entry("get", "rove_reply(here, made_up, 4);"));
-    ASSERT_TRUE(package) << package.error().what();
-    ASSERT_FALSE(warnings_.empty());
-    EXPECT_TRUE(mentions(warnings_.front(), "the linker gives 'rove.eh.begin' a meaning of its own"))
-        << warnings_.front();
-}
-
 TEST_F(ToolchainTest, MoreStaticsThanANodeTakesMeanNoImage) {
     const auto package = build_of("huge.c", "static char huge[5UL << 30];\n" +
                                                 entry("get", "huge[size]++; rove_reply(here, huge + size / 2, 1);"));

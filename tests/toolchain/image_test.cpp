@@ -10,10 +10,14 @@ class ImageTest : public Workshop {
 protected:
     // Of an object whose one function counts in a static of that visibility.
     Result<wire::Image> image_of_counter(const std::string& visibility) {
-        const std::filesystem::path source =
-            write(visibility + ".c", "__attribute__((visibility(\"" + visibility +
-                                         "\"))) int counter = 1;\nint go(void) { return ++counter; }\n");
-        const std::filesystem::path object = folder() / (visibility + ".o");
+        return image_of(visibility, "__attribute__((visibility(\"" + visibility +
+                                        "\"))) int counter = 1;\nint go(void) { return ++counter; }\n");
+    }
+    // Of the object of that text.
+    Result<wire::Image> image_of(const std::string& name, const std::string& text,
+                                 const std::vector<std::string>& imports = {}) {
+        const std::filesystem::path source = write(name + ".c", text);
+        const std::filesystem::path object = folder() / (name + ".o");
         const Ran compiled =
             run_command({"clang-19", "-O2", "-fPIC", "-fdata-sections", "-c", source.string(), "-o", object.string()});
         EXPECT_EQ(compiled.status, 0) << compiled.out;
@@ -21,7 +25,7 @@ protected:
         ROVE_TRY(bitcode::Compiler * compiler, bitcode::compiler());
         return link_image(
             *compiler,
-            {.object = std::move(bytes), .folder = folder(), .entries = {"go"}, .exports = {}, .imports = {}});
+            {.object = std::move(bytes), .folder = folder(), .entries = {"go"}, .exports = {}, .imports = imports});
     }
 };
 
@@ -34,6 +38,16 @@ TEST_F(ImageTest, CodeThatReachesStaticsByTheirDistanceMakesNone) {
     ASSERT_FALSE(by_distance);
     EXPECT_EQ(by_distance.error().code(), ErrorCode::unsupported);
     EXPECT_TRUE(mentions(by_distance.error().message(), "by their distance")) << by_distance.error().message();
+}
+
+// prepare() refuses those that are known. The address would be of the file that the linker made, of which an image has a part.
+TEST_F(ImageTest, ANameThatTheLinkerMakesUpMakesNone) {
+    const auto none = image_of(
+        "header", "extern const char __ehdr_start[];\nint go(void) { return __ehdr_start[0]; }\n", {"__ehdr_start"});
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().code(), ErrorCode::unsupported);
+    EXPECT_TRUE(mentions(none.error().message(), "the linker gives '__ehdr_start' a meaning of its own"))
+        << none.error().message();
 }
 
 }  // namespace

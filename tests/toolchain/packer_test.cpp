@@ -11,6 +11,7 @@
 #include "../bitcode/compiler_test.hpp"
 #include "../bitcode/offload.hpp"
 #include "code/cache.hpp"
+#include "workshop.hpp"
 
 namespace rove::toolchain {
 namespace {
@@ -27,8 +28,8 @@ protected:
     std::map<std::string, Packed> packed(const std::string& text, const std::string& functions) {
         std::string offloads;
         std::stringstream names(functions);
-        for (std::string name; std::getline(names, name, ',');)
-            offloads += "&rove::detail::Offload<" + name + ">::run, ";
+        std::string name;
+        while (std::getline(names, name, ',')) offloads += "&rove::detail::Offload<" + name + ">::run, ";
         const ByteBuffer program =
             bitcode_of("program.cpp", bitcode::kOffload + text +
                                           "void (*offloads[])(rove_here*, const void*, size_t) = {" + offloads + "};");
@@ -41,10 +42,9 @@ protected:
         EXPECT_TRUE(made) << made.error().message();
         std::map<std::string, Packed> by_name;
         if (all && made)
-            for (std::size_t i = 0; i < all->size(); ++i) {
-                const std::string& name = (*all)[i].facts.name;
-                by_name.emplace(name.substr(0, name.find('(')), std::move((*made)[i]));
-            }
+            for (std::size_t i = 0; i < all->size(); ++i)
+                for (std::stringstream left(functions); std::getline(left, name, ',');)
+                    if (mentions((*all)[i].facts.name, name)) by_name.emplace(name, (*made)[i]);
         return by_name;
     }
 };
