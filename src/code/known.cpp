@@ -3,6 +3,8 @@
 #include <new>
 #include <utility>
 
+#include "package/bundle.hpp"
+
 namespace rove::code {
 
 Function* Known::find(const FunctionId& id) const {
@@ -90,8 +92,8 @@ void Known::number_functions(PackageCode& package) {
         function->id = package.store->function_ids()[i];
         // The readable name of a function, which an entry that a program has bundled carries.
         const std::string& entry = manifest.entries[i];
-        const std::size_t dot = entry.find('.');
-        function->name = dot != std::string::npos ? entry.substr(dot + 1) : manifest.name + ":" + entry;
+        std::string name = Bundle::name_in(entry);
+        function->name = !name.empty() ? std::move(name) : manifest.name + ":" + entry;
         function->entry = static_cast<std::uint32_t>(i);
         function->package = &package;
         const std::uint32_t index = take_index();

@@ -1,6 +1,7 @@
 #include "package/bundle.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/elf.hpp"
 #include "base/made_once.hpp"
@@ -15,6 +16,11 @@ constexpr std::size_t kFunctionsMax = 65536;
 constexpr std::size_t kKeyBytesMax = 60000;  // C++ names can be long; a key's length has 16 bits
 
 constexpr std::size_t kNameBytesMax = 200;
+
+// Of those that assembly may name (bitcode/assembly.cpp). A linker interprets the text after an '@' as a version.
+bool is_of_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
 
 }  // namespace
 
@@ -70,10 +76,30 @@ std::string Bundle::entry_of(std::string_view key) {
 std::string Bundle::entry_of(std::string_view key, std::string_view name, std::size_t entries) {
     constexpr std::size_t kShownMax = 100, kShownOfAllMax = wire::kManifestBytesMax / 4;
     const std::size_t shown = std::min(kShownMax, kShownOfAllMax / std::max(entries, std::size_t{1}));
-    std::string entry = entry_of(key) + '.' + std::string(name.substr(0, shown));
-    // A linker interprets the text after an '@' as a version.
-    std::replace_if(entry.begin(), entry.end(), [](char c) { return c <= 0x20 || c >= 0x7F || c == '@'; }, '_');
+    std::string entry = entry_of(key) + '.';
+    const std::size_t most = entry.size() + shown;
+    for (const char c : name) {
+        const std::string next =
+            is_of_word(c) ? std::string(1, c) : fmt::format("${:02X}", static_cast<unsigned char>(c));
+        if (entry.size() + next.size() > most) break;
+        entry += next;
+    }
     return entry;
+}
+
+std::string Bundle::name_in(std::string_view entry) {
+    const std::size_t dot = entry.find('.');
+    std::string name;
+    for (std::size_t at = dot; dot != std::string_view::npos && ++at < entry.size();) {
+        unsigned code = 0;
+        const char* const digits = entry.data() + at + 1;
+        const bool is_code = entry[at] == '$' && entry.size() - at > 2 &&
+                             std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2 && code >= 0x20 &&
+                             code < 0x7F;
+        name += is_code ? static_cast<char>(code) : entry[at];
+        if (is_code) at += 2;
+    }
+    return name;
 }
 
 std::optional<std::size_t> Bundle::place_in(const PackageStore& package, const std::string& key) {

@@ -37,13 +37,16 @@ public:
         return own != codes.end() ? own : codes.find(without_file(key));
     }
     // The entry's name in a package: a part that is the same for a function wherever it is packed, and after a '.' a readable name of the
-    // function, which is cut off where the package has many.
+    // function, which is cut off where the package has many. All of it is a word, as far as assemblers go: other characters are a '$' and two
+    // hexadecimal digits.
     [[nodiscard]] static std::string entry_of(std::string_view key, std::string_view name, std::size_t entries);
     // The first part.
     [[nodiscard]] static std::string entry_of(std::string_view key);
     [[nodiscard]] static std::string_view without_name(std::string_view entry) {
         return entry.substr(0, entry.find('.'));
     }
+    // The readable name; empty: the entry has none.
+    [[nodiscard]] static std::string name_in(std::string_view entry);
     // The entry of a function in its package, by the key that the running program uses.
     [[nodiscard]] static std::optional<std::size_t> place_in(const PackageStore& package, const std::string& key);
     // The part of a file's path that counts: its last two parts, because the rest differs between machines.

@@ -80,6 +80,21 @@ TEST(Bundle, EntriesOfManyFunctionsLeaveRoomInTheirManifest) {
     }
 }
 
+TEST(Bundle, EntriesAreWordsThatSayTheirFunctionsNames) {
+    const std::string words = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$";
+    for (const std::string name :
+         {"square", "main::$_2", "(anonymous namespace)::at<int, char>(int)::{lambda(int)#1}", "a\"b\\*/;c"}) {
+        const std::string entry = Bundle::entry_of("key", name, 1);
+        EXPECT_EQ(entry.find_first_not_of(words), std::string::npos) << entry;
+        EXPECT_TRUE(entry.starts_with(Bundle::entry_of("key") + "."));
+        EXPECT_EQ(Bundle::name_in(entry), name);
+    }
+    EXPECT_EQ(Bundle::name_in("f0.a$0D$7Fb$2"), "a$0D$7Fb$2") << "what could not be printed stays as it is";
+    EXPECT_EQ(Bundle::name_in("plain"), "");
+    EXPECT_EQ(Bundle::entry_of("key", std::string(60, ':'), 1).size(), Bundle::entry_of("key").size() + 1 + 99)
+        << "no half of one";
+}
+
 TEST(Bundle, KeysAreThoseOfTheCode) {
     const std::string type = "N4rove6detail7OffloadINS0_2FnIXadL_Z6squareiEEEENS0_7InPlaceEiJiEEE";
     const std::string code = "_ZN4rove6detail7OffloadINS0_2FnIXadL_Z6squareiEEEENS0_7InPlaceEiJiEE3runEP9rove_herePKvm";
