@@ -7,6 +7,7 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
 #include <string>
@@ -138,11 +139,38 @@ std::string why_not_all(llvm::StringRef text) {
     return {};
 }
 
+// LLVM prints a name in quotes at most, and escapes only some of what would end them. Within a comment or a string it ends these, too, and the
+// assembler goes on with what follows. Letters of other alphabets end nothing.
+bool is_one_word(llvm::StringRef name) {
+    name.consume_front("\1");  // by which LLVM knows a name that is printed as it is
+    return llvm::all_of(name, [](char c) {
+        return llvm::isAlnum(c) || llvm::StringRef("_.$@").contains(c) || static_cast<unsigned char>(c) >= 0x80;
+    });
+}
+
+// What LLVM puts in the place of an operand is not looked at above. It may be the name of anything in the module, whatever the operand is here:
+// the code generator finds out that a pointer is a variable's address.
+Status check_names(const llvm::Module& module, const llvm::Function& function) {
+    const auto values = module.global_values();
+    const auto found =
+        std::find_if(values.begin(), values.end(), [](const auto& each) { return !is_one_word(each.getName()); });
+    if (found == values.end()) return {};
+    constexpr std::size_t kShownMax = 40;
+    std::string shown;
+    llvm::raw_string_ostream out(shown);
+    llvm::printEscapedString((*found).getName().take_front(kShownMax), out);
+    return fail(ErrorCode::unsupported,
+                "{} cannot be compiled: its assembly has operands, and '{}' is a name that cannot be printed into "
+                "assembly; give it a name of letters, digits and _",
+                llvm::demangle(function.getName().str()), out.str());
+}
+
 }  // namespace
 
 Status check_assembly(const llvm::Module& module) {
     if (const std::string why = why_not_all(module.getModuleInlineAsm()); !why.empty())
         return fail(ErrorCode::unsupported, "the assembly outside of its functions has {}, which does not travel", why);
+    const llvm::Function* has_operands = nullptr;
     for (const llvm::Function& function : module)
         for (const llvm::BasicBlock& block : function)
             for (const llvm::Instruction& each : block) {
@@ -155,7 +183,9 @@ Status check_assembly(const llvm::Module& module) {
                                 "{} cannot be compiled: its assembly has {}, which does not travel; write out what it "
                                 "stands for",
                                 llvm::demangle(function.getName().str()), why);
+                if (llvm::StringRef(assembly->getAsmString()).contains('$')) has_operands = &function;
             }
+    if (has_operands != nullptr) return check_names(module, *has_operands);
     return {};
 }
 

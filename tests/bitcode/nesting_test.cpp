@@ -241,6 +241,48 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
               "deep: the assembly outside of its functions has the directive .fill, which does not travel");
 }
 
+// LLVM prints it into the assembly after that was looked at: here into a comment, which it ends.
+TEST_F(NestingTest, NamesThatOperandsStandForSayNoMoreThanTheyAre) {
+    const auto with_name = [](const std::string& name) {
+        return "@\"" + name + "\" = internal global i8 7\ndefine void @go() {\n" +
+               "  call void asm sideeffect \"nop # ${0:P}\", \"i\"(ptr @\"" + name + "\")\n  ret void\n}\n";
+    };
+    for (const char* const fine :
+         {"x", ".str.12", "\\01x", "_ZZ1fvENK3$_0clEv", "x.llvm.77", "x@@V1", "_Z3f\\C3\\B6v", "7"})
+        EXPECT_EQ(why_not(with_name(fine)), "") << fine;
+    for (const char* const name :
+         {"x\\0D.fill 9\\0D#", "x\\0A.fill 9", "x*/.fill", "x\\22.fill 9", "x\\\\", "x;y", "x y", "x\\01y", "x#"})
+        EXPECT_EQ(
+            why_not(with_name(name)),
+            fmt::format("deep: go cannot be compiled: its assembly has operands, and '{}' is a name that cannot be "
+                        "printed into assembly; give it a name of letters, digits and _",
+                        name))
+            << name;
+}
+
+// The code generator finds the name by itself: what is a pointer in the bitcode is the variable in the assembly.
+TEST_F(NestingTest, NamesAreLookedAtThatOperandsDoNotHave) {
+    const std::string code = R"(
+@"x y" = internal global i8 7
+define void @go(i1 %which) {
+  br i1 %which, label %one, label %other
+one:
+  br label %both
+other:
+  br label %both
+both:
+  %p = phi ptr [ @"x y", %one ], [ @"x y", %other ]
+  call void asm sideeffect "nop # $0", "*m"(ptr elementtype(i8) %p)
+  ret void
+}
+)";
+    EXPECT_EQ(why_not(code),
+              "deep: go cannot be compiled: its assembly has operands, and 'x y' is a name that cannot be printed into "
+              "assembly; give it a name of letters, digits and _");
+    const std::string plain = "@\"x y\" = global i8 7\n" + with_assembly("nop");
+    EXPECT_EQ(why_not(plain), "") << "without operands nothing is printed";
+}
+
 // LLVM would print them itself, past the log.
 TEST_F(NestingTest, UnknownFeaturesAreNotPrinted) {
     testing::internal::CaptureStderr();
