@@ -19,6 +19,7 @@
 #include "bitcode/anchors.hpp"
 #include "bitcode/guard.hpp"
 #include "bitcode/node/lacks.hpp"
+#include "bitcode/node/places.hpp"
 #include "bitcode/node/process/generate.hpp"
 #include "bitcode/node/process/process.hpp"
 #include "wire/image.hpp"
@@ -57,27 +58,6 @@ llvm::Error check_unwinding(llvm::jitlink::LinkGraph& graph) {
     return llvm::make_error<llvm::StringError>(can.error().message(), llvm::inconvertibleErrorCode());
 }
 
-// How many bytes the linker writes at an edge of that kind, or more than it does. The kinds of all instruction sets are named alike.
-std::size_t written_at(llvm::StringRef kind) {
-    if (kind.contains("64")) return 8;
-    if (kind == "Pointer8" || kind == "Delta8") return 1;
-    if (kind == "Pointer16" || kind == "Delta16") return 2;
-    return 4;
-}
-
-// JITLink writes at every place that a relocation names, whether or not it is in the section (LLVM 19).
-llvm::Error check_places(llvm::jitlink::LinkGraph& graph) {
-    for (const llvm::jitlink::Block* block : graph.blocks())
-        for (const llvm::jitlink::Edge& edge : block->edges()) {
-            if (!edge.isRelocation()) continue;
-            const std::size_t bytes = written_at(graph.getEdgeKindName(edge.getKind()));
-            if (edge.getOffset() <= block->getSize() && bytes <= block->getSize() - edge.getOffset()) continue;
-            return llvm::make_error<llvm::StringError>("a relocation outside of its section",
-                                                       llvm::inconvertibleErrorCode());
-        }
-    return llvm::Error::success();
-}
-
 // Each table is one block, all of which is kept.
 llvm::Error keep_unwinding(llvm::jitlink::LinkGraph& graph) {
     llvm::jitlink::Section* const section = graph.findSectionByName(".eh_frame");
@@ -114,6 +94,8 @@ public:
                           llvm::jitlink::PassConfiguration& config) override {
         leave_unwinding_whole(config);
         config.PrePrunePasses.insert(config.PrePrunePasses.begin(), &check_places);
+        // Again where the linker has made instructions shorter, and moved their places.
+        config.PreFixupPasses.push_back(&check_places);
         const orc::JITDylib* library = &made.getTargetJITDylib();
         // The last before addresses are written: what the linker makes shorter where it can has been made so.
         config.PreFixupPasses.push_back([this, library](llvm::jitlink::LinkGraph& graph) {
