@@ -106,6 +106,9 @@ template <Kind kKind>
     if (!(among_calls ? rule.among_calls : rule.among_replies)) return "in the other kind of mailbox";
     if ((header.flags & ~rule.flags) != 0) return "with marks that are not its own";
     if (header.kind == Kind::batch && (header.flags & kNoReply) == 0) return "that wants replies";
+    // A call that is too large for a frame names its function: nobody would know whether its code is to be taken before its payload.
+    if (header.kind == Kind::call && naming_of(header) == kInline && (header.flags & kParts) != 0)
+        return "with its code, and its payload in parts";
     const std::optional<std::size_t> extra = header.kind == Kind::call ? extension_bytes(frame) : rule.extra_bytes;
     if (!extra) return "with half its code";
     if (frame.extra.size() != *extra) return "with an extension of the wrong size";

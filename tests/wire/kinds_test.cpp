@@ -92,6 +92,11 @@ TEST_F(FrameShape, CallsAreNamedInOneWay) {
         EXPECT_EQ(fits_as(kInline, extra), extra == whole);
     }
     EXPECT_FALSE(fits_as(kInline, whole - 16)) << "with half its code";
+    EXPECT_TRUE(fits(Kind::call, true, kInline, whole, sizeof(Staged)));
+    EXPECT_FALSE(fits(Kind::call, true, kInline | kParts, whole, sizeof(Staged)))
+        << "code goes with a payload that is whole";
+    EXPECT_TRUE(fits(Kind::call, true, kById | kParts, sizeof(FunctionId), sizeof(Staged)));
+    EXPECT_TRUE(fits(Kind::call, true, kByEither | kParts, sizeof(Either), sizeof(Staged)));
     EXPECT_TRUE(fits(Kind::call, true, kParts, 0, sizeof(Staged)));
     EXPECT_FALSE(fits(Kind::call, true, kParts, 0, sizeof(Staged) - 1));
     EXPECT_FALSE(fits(Kind::call, true, kParts, 0, sizeof(Staged) + 1));
