@@ -35,7 +35,7 @@ Result<PackageCode*> Admission::make_known(const std::shared_ptr<PackageStore>& 
     auto made = std::make_unique<PackageCode>(cache_, package);
     budgets_.make_places(known_.packages().size());
     made->resident = resident;
-    made->from = from;
+    made->compiled_for = from;
     made->pinned = package->manifest().pinned;
     made->scope.destructors = &made->destructors;
     const std::size_t bytes = package->manifest_bytes_held() + package->function_ids().size() * kFunctionBytes;

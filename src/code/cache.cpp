@@ -208,7 +208,7 @@ Entered CodeCache::keep_leading(Leading& place) {
     return {nullptr, package != nullptr ? RanAs::image : RanAs::resident, package};
 }
 
-std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
+std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function, NodeId asker) {
     if (function.package == nullptr)
         return std::variant<Entered, Awaited, Error>(
             std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), RanAs::resident, nullptr);
@@ -223,7 +223,7 @@ std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
     }
     const LockOf lock(state_->lock.mutex());
     if (package.forgotten != 0) return Awaited::code;  // since the function was looked up
-    const Result<std::optional<Awaited>> awaited = state_->tiers.make_ready(package);
+    const Result<std::optional<Awaited>> awaited = state_->tiers.make_ready(package, asker);
     if (!awaited) {
         package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
         return awaited.error();
@@ -267,7 +267,7 @@ Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
     const Entered held(nullptr, RanAs::image, package);  // left after the lock
     const LockOf lock(state_->lock.mutex());
     for (;;) {
-        ROVE_TRY(const std::optional<Awaited> awaited, state_->tiers.make_ready(*package));
+        ROVE_TRY(const std::optional<Awaited> awaited, state_->tiers.make_ready(*package, kNoNode));
         if (!awaited) return {};
         if (*awaited == Awaited::code) return tl::unexpected<Error>(why_incomplete(*store));
         while (!state_->lock.has_stopped() && package->is_under_way()) state_->lock.wait();

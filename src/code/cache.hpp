@@ -115,7 +115,7 @@ public:
 
     // Makes a package known and gives the one copy that the cache keeps: the given one, or the one known before with the
     // given one's slices added. `resident`: preloaded, reported as RanAs::resident, never evicted. `from`: who has sent it, or nobody: the
-    // compiler takes turns between these. overloaded: too many.
+    // compiler takes turns between those who wait for packages, and between these where nobody does. overloaded: too many.
     [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package, bool resident,
                                                             NodeId from = kNoNode);
     [[nodiscard]] std::shared_ptr<PackageStore> package(const Digest& digest) const;         // null when unknown
@@ -134,8 +134,9 @@ public:
 
     // Loads the code if need be and holds it. An Error is final for this code on this node: a symbol that is nowhere
     // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target, a constructor
-    // that threw. Only the first two are tried once more, when an interface has been loaded; overloaded at any later call.
-    [[nodiscard]] std::variant<Entered, Awaited, Error> enter(Function& function);
+    // that threw. Only the first two are tried once more, when an interface has been loaded; overloaded at any later call. `asker`: the node
+    // whose call it is, or has sent it on, or this one: the compiler takes turns between these.
+    [[nodiscard]] std::variant<Entered, Awaited, Error> enter(Function& function, NodeId asker = kNoNode);
     // A place for an engine, which stays for as long as the cache. An engine may use a function that it has looked up for as long as it holds
     // its lock, also if the cache forgets it in that time. In each turn, when it holds no function that it has looked up and not entered, it
     // calls let_go(): then the cache may free what it has forgotten.

@@ -4,7 +4,8 @@
 //
 // Invariants: a package is in it exactly while its `compile` is `queued`, and once. Those without code come first, because calls wait for
 // them; and of these a node's next comes after two at most of every other node that waits, because LLVM may take two minutes for one
-// (bitcode::Bounds).
+// (bitcode::Bounds). A package has one turn: the earliest that any of those had left who have asked for it. Who has sent it has no part in that
+// where somebody waits: anybody may send what others are about to call.
 #pragma once
 
 #include <algorithm>
@@ -21,26 +22,32 @@ namespace rove::code {
 class CompileQueue {
 public:
     [[nodiscard]] bool empty() const REQUIRES(lock_of<CodeCache>) { return queue_.empty(); }
+    // It takes a turn of package.compiled_for.
     void push(PackageCode& package) REQUIRES(lock_of<CodeCache>) {
-        // A node's packages have one turn each, from the next one on: so whoever comes later passes those that wait once at most.
-        package.compile_turn = turn_ + 1;
-        for (const PackageCode* each : queue_)
-            if (each->from == package.from && each->loaded() == package.loaded())
-                package.compile_turn = std::max(package.compile_turn, each->compile_turn + 1);
+        package.compile_turn = next_turn(package.compiled_for, package.loaded());
         queue_.push_back(&package);
         package.compile = PackageCode::Compile::queued;
+    }
+    // That node waits for it, too. Does nothing where it is not queued, has code, or comes no later than that node's next would: so it may be
+    // said any number of times.
+    void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {
+        if (package.compile != PackageCode::Compile::queued || package.loaded()) return;
+        const std::uint64_t turn = next_turn(asker, false);
+        if (turn >= package.compile_turn) return;
+        package.compile_turn = turn;
+        package.compiled_for = asker;
     }
     // The next, which is compiled from now on. Precondition: there is one.
     [[nodiscard]] PackageCode& begin() REQUIRES(lock_of<CodeCache>) {
         const auto order = [this](const PackageCode& each) REQUIRES(lock_of<CodeCache>) {
-            return std::tuple(each.loaded(), each.compile_turn, each.from == served_);
+            return std::tuple(each.loaded(), each.compile_turn, each.compiled_for == served_);
         };
         const auto next = std::min_element(queue_.begin(), queue_.end(),
                                            [&](const PackageCode* a, const PackageCode* b)
                                                REQUIRES(lock_of<CodeCache>) { return order(*a) < order(*b); });
         PackageCode& package = **next;
         queue_.erase(next);
-        served_ = package.from;
+        served_ = package.compiled_for;
         if (!package.loaded()) turn_ = std::max(turn_, package.compile_turn);
         package.compile = PackageCode::Compile::begun;
         return package;
@@ -69,9 +76,17 @@ public:
     [[nodiscard]] bool take_evicted() REQUIRES(lock_of<CodeCache>) { return std::exchange(has_evicted_, false); }
 
 private:
+    // A node's packages have one turn each, from the next one on: so whoever comes later passes those that wait once at most.
+    [[nodiscard]] std::uint64_t next_turn(NodeId node, bool loaded) const REQUIRES(lock_of<CodeCache>) {
+        std::uint64_t turn = turn_ + 1;
+        for (const PackageCode* each : queue_)
+            if (each->compiled_for == node && each->loaded() == loaded) turn = std::max(turn, each->compile_turn + 1);
+        return turn;
+    }
+
     std::deque<PackageCode*> queue_ GUARDED_BY(lock_of<CodeCache>);
     bool has_evicted_ GUARDED_BY(lock_of<CodeCache>) = false;
-    // Whose package was last, and the turn of the last that calls waited for.
+    // For whom the last was compiled, and the turn of the last that calls waited for.
     NodeId served_ GUARDED_BY(lock_of<CodeCache>) = kNoNode;
     std::uint64_t turn_ GUARDED_BY(lock_of<CodeCache>) = 0;
 };

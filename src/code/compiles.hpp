@@ -50,6 +50,10 @@ public:
     // Does nothing where the package is queued or was compiled already, or its bitcode is not here or not to be run. overloaded: there is
     // no thread for it now.
     [[nodiscard]] Status queue(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    // Where it is queued already: that node waits for it, too.
+    void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {
+        queue_.add_asker(package, asker);
+    }
     // False: there is nothing to do.
     [[nodiscard]] bool do_next() REQUIRES(lock_of<CodeCache>);
     // Opens the compiler. An error is ignored: it occurs again when the code is needed, and is reported then. Without the lock.

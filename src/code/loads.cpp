@@ -26,6 +26,7 @@ Status Loads::queue(const PackageStore& package, Done done, NodeId asker) {
                     package.manifest().name, options_.node);
     ROVE_CHECK(workers_.start(Duty::images));
     ROVE_TRY(Running running, known_.hold(package));
+    tiers_.add_asker(running.package(), asker);  // it may be queued for the compiler already
     queue_.push_back({std::move(running), std::move(done), asker});
     lock_.notify_all();
     return {};
@@ -36,9 +37,9 @@ bool Loads::do_next() {
         return !load.running.package().is_under_way();
     });
     if (next == queue_.end()) return false;
-    Result<std::optional<Awaited>> awaited =
-        lock_.or_error(next->running.package(),
-                       [&]() REQUIRES(lock_of<CodeCache>) { return tiers_.make_ready(next->running.package()); });
+    Result<std::optional<Awaited>> awaited = lock_.or_error(
+        next->running.package(),
+        [&]() REQUIRES(lock_of<CodeCache>) { return tiers_.make_ready(next->running.package(), next->asker); });
     if (awaited && *awaited == Awaited::loading) return true;  // now it is under way
     Load load = std::move(*next);
     PackageCode& package = load.running.package();

@@ -177,7 +177,8 @@ public:
 
     CodeCache& cache;
     const std::shared_ptr<PackageStore> store;
-    NodeId from = kNoNode;                                          // who has sent it first
+    // Whose turn of the compiler it takes: of one that waits for it, else of who has sent it first.
+    NodeId compiled_for GUARDED_BY(lock_of<CodeCache>) = kNoNode;
     std::uint64_t compile_turn GUARDED_BY(lock_of<CodeCache>) = 0;  // CompileQueue's
     std::vector<std::unique_ptr<Function>> functions;
     bool resident GUARDED_BY(lock_of<CodeCache>) = false;

@@ -24,7 +24,7 @@ Error Tiers::why_incomplete(const PackageStore& package) const {
                              name, wire::to_string(options_.forms), options_.node));
 }
 
-Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package) {
+Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package, NodeId asker) {
     if (package.error && package.lacks_names && package.names_seen != symbols_.generation()) {
         package.error.reset();  // what it lacks may be there now
         package.compile = PackageCode::Compile::none;
@@ -43,7 +43,11 @@ Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package) {
         return std::nullopt;
     }
     // No image is loaded now, even if one has come: the compiler was told that there are no statics yet, and would make a second set.
-    if (package.is_to_be_compiled()) return Awaited::loading;
+    if (package.is_to_be_compiled()) {
+        add_asker(package, asker);
+        return Awaited::loading;
+    }
+    package.compiled_for = asker;
     const bool image_fits =
         includes(options_.forms, Forms::image) && package.store->slice_index(host_triple(), Forms::image).has_value();
     const bool bitcode_fits = includes(options_.forms, Forms::bitcode) &&

@@ -18,8 +18,13 @@ public:
     Tiers(const CodeOptions& options, const Symbols& symbols, ImageLoads& images, Compiles& compiles)
         : options_(options), symbols_(symbols), images_(images), compiles_(compiles) {}
 
-    // Nothing: the package is ready. An Error as that of CodeCache::enter.
-    [[nodiscard]] Result<std::optional<Awaited>> make_ready(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    // Nothing: the package is ready. An Error as that of CodeCache::enter. `asker`: the node that waits for it, kNoNode for this one.
+    [[nodiscard]] Result<std::optional<Awaited>> make_ready(PackageCode& package, NodeId asker)
+        REQUIRES(lock_of<CodeCache>);
+    // That node will ask for it to be made ready when it is no longer under way.
+    void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {
+        compiles_.add_asker(package, asker);
+    }
     // Why a package is not made ready of which no form has come that runs here, though it has one.
     [[nodiscard]] Error why_incomplete(const PackageStore& package) const;
 

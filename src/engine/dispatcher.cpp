@@ -338,7 +338,7 @@ Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& f
         return Taken::parked;
     }
     if (leave_to_follower(*function, turn)) return Taken::parked;
-    auto entered = cache_->enter(*function);
+    auto entered = cache_->enter(*function, from != nullptr ? from->back : kNoNode);
     if (const auto* awaited = std::get_if<code::Awaited>(&entered)) {
         if (*awaited == code::Awaited::code) return park_for_code(from, frame, function);
         park(from, frame, function).wait_for_cache(Clock::now());

@@ -65,6 +65,33 @@ TEST_F(CompilingTest, WhatCallsWaitForIsCompiledFirst) {
     EXPECT_NE(compiler_.order[1].find("awaited"), std::string::npos) << compiler_.order[1];
 }
 
+// Not in that of who sent it, or asked for it, before: node 1 does both, with a package that node 2 calls, or asks for.
+TEST_F(CompilingTest, APackageIsCompiledInTheTurnOfWhoWaitsForIt) {
+    for (const bool loaded_ahead : {false, true}) {
+        SlowCompiler compiler;
+        CodeOptions given = options(Forms::bitcode);
+        given.compiler = [&compiler]() -> Result<bitcode::Compiler*> { return &compiler; };
+        CodeCache cache(given);
+        const auto ask = [&](const std::string& name, NodeId asker) {
+            EXPECT_TRUE(cache.add(arriving(*build(name + ".c", kCounter), {Forms::bitcode}), false, 1));
+            EXPECT_TRUE(std::holds_alternative<Awaited>(cache.enter(*cache.find(name + ":count"), asker)));
+        };
+        ask("first", 1);
+        ASSERT_EQ(compiler.begun.get_future().wait_for(kPatience), std::future_status::ready);
+        for (const char* name : {"second", "third", "fourth", "called"}) ask(name, 1);
+        if (loaded_ahead)
+            ASSERT_TRUE(cache.load_later(cache.package_of(*cache.find("called:count")), [](const auto&) {}, 2));
+        else
+            ask("called", 2);
+        ask("last", 2);
+        compiler.go_on.set_value();
+        cache.wait_for_tiers();
+        ASSERT_EQ(compiler.order.size(), 6U);
+        EXPECT_NE(compiler.order[1].find("called"), std::string::npos) << compiler.order[1];
+        EXPECT_NE(compiler.order[5].find("fourth"), std::string::npos) << compiler.order[5];
+    }
+}
+
 TEST_F(CompilingTest, WhatDoesNotCompileIsNotCompiledForEachInterface) {
     compiler_.go_on.set_value();
     CodeCache cache(slow_options());

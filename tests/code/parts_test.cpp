@@ -204,13 +204,13 @@ TEST_F(CompileQueueTest, NodesTakeTurns) {
     CompileQueue queue;
     for (const NodeId from : {1, 1, 1, 2, 3, 2}) {
         all.push_back(package("sum" + std::to_string(all.size()), 10));
-        all.back()->from = from;
+        all.back()->compiled_for = from;
         all.back()->await();
         queue.push(*all.back());
     }
     EXPECT_FALSE(queue.leave_in_vain());
     std::vector<NodeId> order;
-    while (!queue.empty()) order.push_back(queue.begin().from);
+    while (!queue.empty()) order.push_back(queue.begin().compiled_for);
     EXPECT_EQ(order, (std::vector<NodeId>{1, 2, 3, 1, 2, 1}));
 }
 
@@ -220,7 +220,7 @@ protected:
     PackageCode& comes(NodeId from, bool runs = false) REQUIRES(lock_of<CodeCache>) {
         all_.push_back(package("sum" + std::to_string(all_.size()), 10));
         PackageCode& added = *all_.back();
-        added.from = from;
+        added.compiled_for = from;
         if (runs) added.module = std::make_unique<GivenModule>();
         added.await();
         queue_.push(added);
@@ -237,11 +237,11 @@ TEST_F(ComingPackages, OfTwoThatBringManyKeepNobodyWaiting) {
     const LockOf lock(mutex_);
     for (int i = 0; i < 10; ++i)
         for (const NodeId from : {1, 2}) comes(from);
-    EXPECT_EQ(queue_.begin().from, 1U);
+    EXPECT_EQ(queue_.begin().compiled_for, 1U);
     comes(3);
     std::vector<NodeId> order;
     while (order.size() < 5) {
-        order.push_back(queue_.begin().from);
+        order.push_back(queue_.begin().compiled_for);
         comes(order.back());
     }
     EXPECT_EQ(order, (std::vector<NodeId>{2, 1, 2, 3, 1}));
@@ -250,18 +250,18 @@ TEST_F(ComingPackages, OfTwoThatBringManyKeepNobodyWaiting) {
 TEST_F(ComingPackages, OfTwoThatBringOneAtATimeKeepNobodyWaiting) {
     const LockOf lock(mutex_);
     comes(3);
-    EXPECT_EQ(queue_.begin().from, 3U);
+    EXPECT_EQ(queue_.begin().compiled_for, 3U);
     comes(3);
     comes(1);
-    EXPECT_EQ(queue_.begin().from, 1U);
+    EXPECT_EQ(queue_.begin().compiled_for, 1U);
     comes(2);
-    EXPECT_EQ(queue_.begin().from, 3U);
+    EXPECT_EQ(queue_.begin().compiled_for, 3U);
     comes(1);
-    EXPECT_EQ(queue_.begin().from, 2U);
+    EXPECT_EQ(queue_.begin().compiled_for, 2U);
     comes(2);
     comes(3);
     std::vector<NodeId> order;
-    while (!queue_.empty()) order.push_back(queue_.begin().from);
+    while (!queue_.empty()) order.push_back(queue_.begin().compiled_for);
     EXPECT_EQ(order, (std::vector<NodeId>{1, 2, 3}));
 }
 
@@ -272,9 +272,52 @@ TEST_F(ComingPackages, ThatRunCostTheirNodeNoTurn) {
     comes(2);
     comes(2);
     const PackageCode& awaited = comes(1);
-    EXPECT_EQ(queue_.begin().from, 2U);
+    EXPECT_EQ(queue_.begin().compiled_for, 2U);
     EXPECT_EQ(&queue_.begin(), &awaited);
-    EXPECT_EQ(queue_.begin().from, 2U);
+    EXPECT_EQ(queue_.begin().compiled_for, 2U);
+}
+
+// Whoever sends another one's package first, and asks for it after all of its own, holds up nobody who calls it.
+TEST_F(ComingPackages, HaveTheEarliestTurnOfThoseThatWait) {
+    const LockOf lock(mutex_);
+    for (int i = 0; i < 5; ++i) comes(1);
+    PackageCode& called = comes(1);
+    const PackageCode& too = comes(1);
+    queue_.add_asker(called, 2);
+    EXPECT_EQ(queue_.begin().compiled_for, 1U);
+    EXPECT_EQ(&queue_.begin(), &called);
+    EXPECT_EQ(called.compiled_for, 2U);
+    for (int i = 0; i < 4; ++i) EXPECT_NE(&queue_.begin(), &too);
+    EXPECT_EQ(&queue_.begin(), &too);
+    EXPECT_TRUE(queue_.empty());
+}
+
+TEST_F(ComingPackages, AreAskedForAtOneTurnOfTheAskers) {
+    const LockOf lock(mutex_);
+    const PackageCode& first = comes(2);
+    PackageCode& asked = comes(1);
+    const PackageCode& second = comes(1);
+    PackageCode& third = comes(1);
+    for (int i = 0; i < 10; ++i) {
+        queue_.add_asker(asked, 2);  // its next comes later
+        queue_.add_asker(third, 2);
+    }
+    const PackageCode& last = comes(2);
+    for (const PackageCode* each :
+         {&first, static_cast<const PackageCode*>(&asked), static_cast<const PackageCode*>(&third), &second, &last})
+        EXPECT_EQ(&queue_.begin(), each);
+    queue_.add_asker(asked, 3);
+    EXPECT_EQ(asked.compile, PackageCode::Compile::begun);
+    EXPECT_EQ(asked.compiled_for, 1U) << "it is not queued any more";
+}
+
+// A better form is waited for by nobody.
+TEST_F(ComingPackages, ThatRunHaveNobodyElsesTurn) {
+    const LockOf lock(mutex_);
+    comes(1, true);
+    PackageCode& runs = comes(1, true);
+    queue_.add_asker(runs, 2);
+    EXPECT_EQ(runs.compiled_for, 1U);
 }
 
 TEST_F(CompileQueueTest, WhatHasNoCodeComesFirst) {

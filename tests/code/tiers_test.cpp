@@ -11,7 +11,7 @@ protected:
     // "ready", "loading", "code", or why not.
     [[nodiscard]] std::string make_ready(PackageCode& package) {
         const LockOf lock(mutex_);
-        const auto awaited = tiers_.make_ready(package);
+        const auto awaited = tiers_.make_ready(package, kNoNode);
         if (!awaited) return awaited.error().message();
         if (!*awaited) return "ready";
         return **awaited == Awaited::loading ? "loading" : "code";
