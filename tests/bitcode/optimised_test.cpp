@@ -61,5 +61,12 @@ TEST_F(OptimisedTest, WhatWasCompiledWithoutOptimisingIs) {
     EXPECT_EQ(asked(bitcode_of("debug.cpp", text, "x86_64-linux-gnu", "-O0")), 6);
 }
 
+// Its entry is a function's with brackets in its name.
+TEST_F(OptimisedTest, AssemblyWithOperandsTravels) {
+    const std::string sees =
+        "static int sees(int n, int of) { asm(\"addl %1, %0\" : \"+r\"(n) : \"r\"(of)); return n; }\n";
+    EXPECT_EQ(asked(bitcode_of("operands.cpp", kOffload + sees + kSends)), 8);
+}
+
 }  // namespace
 }  // namespace rove::bitcode
