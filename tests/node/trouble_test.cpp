@@ -16,6 +16,7 @@
 
 #include "../api/error_of.hpp"
 #include "bytes.hpp"
+#include "control/cookie.hpp"
 #include "process.hpp"
 #include "rove/rove.hpp"
 #include "soon.hpp"
@@ -321,15 +322,18 @@ TEST(Trouble, ACookieThatIsNoFileIsRefused) {
 // What is there is not the node's to change: a cookie may be named in /tmp.
 TEST(Trouble, OnlyAFolderThatIsMadeForTheCookieIsClosedToOthers) {
     using std::filesystem::perms;
-    const std::filesystem::path there = scratch() / "there", made = scratch() / "made";
+    const std::filesystem::path there = scratch() / "there";
     std::filesystem::create_directory(there);
     std::filesystem::permissions(there, perms(0777) | perms::sticky_bit);
-    for (const auto& folder : {there, made}) {
-        const NodeProcess node({"--cookie", folder / "cookie"});
-        EXPECT_TRUE(std::filesystem::exists(folder / "cookie"));
-    }
+    const NodeProcess node({"--cookie", there / "cookie"});
+    EXPECT_TRUE(std::filesystem::exists(there / "cookie"));
     EXPECT_EQ(std::filesystem::status(there).permissions(), perms(0777) | perms::sticky_bit);
-    EXPECT_EQ(std::filesystem::status(made).permissions(), perms(0700));
+    // By default it has one of its own.
+    ASSERT_EQ(setenv("XDG_CONFIG_HOME", scratch().c_str(), 1), 0);
+    const auto made = control::read_or_make_cookie(scratch() / "rove" / "cookie");
+    ASSERT_EQ(unsetenv("XDG_CONFIG_HOME"), 0);
+    ASSERT_TRUE(made) << made.error().message();
+    EXPECT_EQ(std::filesystem::status(scratch() / "rove").permissions(), perms(0700));
 }
 
 TEST(Trouble, TwoEndsWithDifferentFabricsSaySo) {
