@@ -19,7 +19,9 @@ TEST_F(AdmissionTest, APackageThatIsKnownGetsWhatItLacked) {
     EXPECT_EQ(*add(whole), *manifest) << "there is one of each";
     ASSERT_NE((*manifest)->stored_slice(0), nullptr);
     EXPECT_EQ(*(*manifest)->stored_slice(0), *whole->stored_slice(0));
-    EXPECT_EQ(known(*whole)->from, 3U);
+    const PackageCode* const package = known(*whole);
+    const LockOf lock(mutex_);
+    EXPECT_EQ(package->compiled_for, 3U) << "who has sent it, as long as nobody waits for it";
 }
 
 TEST_F(AdmissionTest, TheOneUnusedForLongestIsForgottenForANewOne) {
