@@ -1,6 +1,6 @@
-// Names that arriving code links to, in this order: the node's own table, what the loader gives each package for itself,
-// names of interfaces (the newest that there were when the package was first linked), the package's listed libraries (but for what the C and C++ libraries define: these are the process's),
-// whatever the process has.
+// Names that arriving code links to, in this order: the node's own table, what the loader gives each package for itself, names of interfaces
+// (the newest there was when the package's first code was linked), the package's listed libraries (but for what the C and C++ libraries
+// define: these are the process's), whatever the process has.
 //
 // Threads: any; it has a lock of its own.
 #pragma once

@@ -21,7 +21,7 @@ using Proof = wire::control::Proof;
 // `chosen`, or where the cookie is by default (see NodeOptions::cookie).
 [[nodiscard]] std::filesystem::path cookie_path(const std::filesystem::path& chosen);
 
-// Reads the cookie; makes it (mode 0600) when there is none, and the folder (0700) of the one that is there by default. Two processes that make it at once end
+// Reads the cookie. Makes it (mode 0600) when there is none; its folder (0700) only where that is the default's. Two processes that make it at once end
 // with the same one. refused: it belongs to another user, others may read it, or it cannot be read or made; overloaded: this
 // process has no more descriptors, or no memory.
 [[nodiscard]] Result<Cookie> read_or_make_cookie(const std::filesystem::path& path);

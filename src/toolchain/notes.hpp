@@ -13,8 +13,7 @@ namespace rove::toolchain {
 // Of a package whose manifest has no room for what each entry needs (set_needs()).
 inline constexpr std::string_view kNeedsOfAll =
     "its functions need so many names in so many ways that its package says only what all of them need together: on a "
-    "node that lacks one of "
-    "these, none of them runs";
+    "node that lacks one of these, none of them runs";
 
 [[nodiscard]] inline std::string without_image(std::string_view why) {
     return fmt::format("{}; it travels as bitcode only, and its first call waits for the compiler", why);

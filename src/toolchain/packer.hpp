@@ -21,8 +21,8 @@ struct Packed {
     std::shared_ptr<const ByteBuffer> package;  // null: it cannot travel …
     std::string why_not;                        // … because
     bool from_cache = false;
-    std::vector<std::string>
-        notes;  // what its calls will meet; a package with notes is not kept, so that they are made again, too
+    // What its calls will meet. A package with notes is not kept: it is made again the next time, and its notes are said again.
+    std::vector<std::string> notes;
 };
 
 // In three steps: what has been made before is found, the rest is compiled on all cores, and then linked one by one, which takes two

@@ -44,8 +44,8 @@ std::vector<Bytes> cut_apart(Bytes section) {
     return modules;
 }
 
-// With -O0 clang marks every function that it may mark so, and says nothing that only an optimiser asks for: how long local variables live, and of
-// which types what is accessed is. Nothing in bitcode names the option.
+// With -O0 clang marks all functions that it can mark, and leaves out what only an optimiser asks for: how long local variables live
+// (llvm.lifetime), and the types of what is read and written (TBAA). Nothing in bitcode names the option.
 bool compiled_unoptimised(const llvm::Module& module, std::string_view bitcode) {
     using llvm::Attribute;
     constexpr std::string_view kRootOfTypes = "C++ TBAA";  // of C, too
