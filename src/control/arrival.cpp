@@ -12,6 +12,7 @@ namespace rove::control {
 using wire::control::Connected;
 using wire::control::Goodbye;
 using wire::control::Lane;
+using wire::control::Member;
 using wire::control::Redirect;
 using wire::control::Role;
 using wire::control::Settled;
@@ -60,6 +61,13 @@ asio::awaitable<Status> Arrival::give_name() {
 }
 
 asio::awaitable<Result<NodeId>> Arrival::id_of_member() {
+    if (request_.whom != beside_.self.keys().key()) {
+        guest_.reason = Goodbye::Reason::another;
+        // That one does not know this process. If it is a member of this cluster, the two shall meet.
+        (void)beside_.membership.heard_of({member_of(request_)});
+        co_return fail(ErrorCode::refused, "it wants to meet the process that was node {} before this one",
+                       host_.routes.id());
+    }
     ROVE_CO_TRY(const IdClaims::OfMember claimed, co_await beside_.ids.of_member(request_));
     if (claimed.is_linked) {
         guest_.reason = Goodbye::Reason::linked;
@@ -96,7 +104,6 @@ Welcome Arrival::welcome() {
                     .id = host_.routes.id(),
                     .you = you_,
                     .count = std::max(host_.routes.node_count(), is_client(you_) ? 1 : you_ + 1),
-                    .cluster = beside_.self.cluster(),
                     .key = {},
                     .signature = {},
                     .ticket = lane_ ? lane_->ticket() : wire::control::Ticket{},
@@ -155,25 +162,19 @@ Status Arrival::settle() {
                                                    .member = member ? you_ : kNoNode,
                                                    .client = std::move(client_)});
     Settled settled;
-    if (guest_.role == Role::join) {
-        settled.certificate = beside_.membership.certify(you_);
-        settled.members = members_.list(you_);
-    }
-    const bool news =
-        member && (entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request_.key);
-    // The generation comes from a certificate that was checked. A known member's certificate is not checked again.
-    const std::uint32_t generation = guest_.role == Role::join ? settled.certificate.generation
-                                     : entry != nullptr && entry->is_known_as(request_.key, request_.address)
-                                         ? entry->generation
-                                         : request_.certificate.generation;
+    MemberEntry::Trust before = MemberEntry::Trust::none;
     if (member) {  // who hears that it has settled finds itself counted here
-        members_.set({you_, generation, request_.address, request_.key}, MemberEntry::State::lost);
-        if (guest_.role == Role::join) members_.find(you_)->let_in_here = true;
-        host_.routes.set_node_count(members_.count());
+        const bool joins = guest_.role == Role::join;
+        const Member you = joins ? beside_.membership.certify(you_) : member_of(request_);
+        before = beside_.membership.admit(you);
+        if (joins) {
+            settled.certificate = {.id = you.id, .generation = you.generation, .signature = you.signature};
+            settled.cluster = beside_.self.cluster();
+            settled.members = members_.list(you_);
+        }
     }
     guest_.channel->say(encode(settled));  // before anything else is said there
-    if (member) beside_.membership.is_here(you_, *adopted, guest_.channel);
-    if (news) beside_.membership.tell({{you_, generation, request_.address, request_.key}}, you_);
+    if (member) beside_.membership.is_here(you_, *adopted, guest_.channel, before, guest_.role == Role::join);
     beside_.links.begin(guest_.channel, std::move(unwatched), "watching a peer");
     return {};
 }

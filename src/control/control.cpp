@@ -71,7 +71,6 @@ Control::Control(Host host)
                 .healing = healing_}),
       ids_({.self = self_,
             .members = members_,
-            .membership = membership_,
             .routes = host_.routes,
             .peers = host_.peers,
             .meet_member = [this](NodeId id, bool probe) { return meetings_.meet_member(id, probe); },

@@ -5,6 +5,7 @@
 namespace rove::control {
 
 using State = MemberEntry::State;
+using wire::control::Member;
 using wire::control::Request;
 using wire::control::Role;
 
@@ -21,10 +22,9 @@ asio::awaitable<Result<NodeId>> IdClaims::give(const Request& request) {
     if (const NodeId former = members_.at(request.address); former != kNoNode) {
         if (members_.find(former)->state == State::joining)
             co_return fail(ErrorCode::overloaded, "another process is joining from {}; try again", request.address);
-        const wire::control::PublicKey key = members_.find(former)->key;
         const Status there = co_await meet_member_(former, members_.find(former)->state == State::living);
         const MemberEntry* entry = members_.find(former);
-        if (entry->is_there() && entry->key == key)
+        if (entry->is_there())
             co_return fail(ErrorCode::refused, "node {} at {} lives{}", former, request.address,
                            there ? "" : ", or does not answer: " + there.error().message());
     }
@@ -37,55 +37,37 @@ asio::awaitable<Result<NodeId>> IdClaims::give(const Request& request) {
 // Of two members that open a meeting to each other at once the lower id's goes on: that node refuses the other's, and waits for none
 // itself; the other one lets it in. So there is one link whichever way their messages cross, because one node alone decides.
 asio::awaitable<Result<IdClaims::OfMember>> IdClaims::of_member(const Request& request) {
-    const NodeId id = request.certificate.id;
+    const Member claimed = member_of(request);
+    const NodeId id = claimed.id;
     if (id == routes_.id()) co_return fail(ErrorCode::refused, "it says that it is node {}, which this node is", id);
-    const MemberEntry* entry = members_.find(id);
-    const bool known = entry != nullptr && entry->is_known_as(request.key, request.address);
-    if (!known) {
-        ROVE_CO_CHECK(co_await check_certificate(request));
-        entry = members_.find(id);
-    }
-    const std::shared_ptr<PeerState> peer = entry != nullptr ? entry->peer.lock() : nullptr;
-    const bool linked = known && peer && peers_.linked(*peer) && !request.replace;
-    co_return OfMember{.id = id, .is_linked = linked || (is_opening_(id) && routes_.id() < id)};
-}
-
-// Of a process that is not known by that key at that address.
-asio::awaitable<Status> IdClaims::check_certificate(const Request& request) {
-    const NodeId id = request.certificate.id;
     if (id >= members_.count() + kIdsAheadMax)
         co_return fail(ErrorCode::refused, "it says that it is node {}, where {} are known; try again when more are",
                        id, members_.count());
-    const NodeId issuer_id = request.certificate.issuer;
-    const MemberEntry* issuer = members_.find(issuer_id);
-    const ByteBuffer statement = wire::control::statement(request.certificate, request.address, request.key);
-    if (request.certificate.cluster != self_.cluster() || issuer == nullptr ||
-        !signed_by(issuer->key, statement, request.certificate.signature) ||
-        !(members_.gave_ids(issuer_id, request.certificate.generation) || co_await gives_ids_now(issuer_id)))
-        co_return fail(ErrorCode::refused,
-                       "it says that it is node {} of this cluster, and no member that gives ids says so", id);
-    const MemberEntry* entry = members_.find(id);
-    if (entry != nullptr && entry->is_there()) {  // the process before it may be dead, and that not noticed yet
-        const wire::control::PublicKey former = entry->key;
-        (void)co_await meet_member_(id, entry->state == State::living);
-        entry = members_.find(id);
-        if (entry != nullptr && entry->is_there() && entry->key == former)
-            co_return fail(ErrorCode::refused, "it says that it is node {}, and another process that is lives", id);
-    }
-    if (entry != nullptr && entry->generation > request.certificate.generation)
-        co_return fail(ErrorCode::refused, "node {} is another process by now", id);
-    co_return Status();
+    if (!self_.is_certified(claimed))
+        co_return fail(ErrorCode::refused, "it says that it is node {}, and has no certificate of this cluster", id);
+    const auto is_known = [&] {
+        const MemberEntry* entry = members_.find(id);
+        return entry != nullptr && entry->is_known_as(claimed.key);
+    };
+    if (!is_known()) ROVE_CO_CHECK(co_await await_end_of_former(claimed));
+    if (!is_known()) co_return OfMember{.id = id};
+    const std::shared_ptr<PeerState> peer = members_.find(id)->peer.lock();
+    const bool linked = peer && peers_.linked(*peer) && !request.replace;
+    co_return OfMember{.id = id, .is_linked = linked || (is_opening_(id) && routes_.id() < id)};
 }
 
-// Membership::gives_ids(), where those with lower ids may have died and this node did not notice yet: asks them.
-asio::awaitable<bool> IdClaims::gives_ids_now(NodeId id) {
-    for (NodeId lowest = members_.lowest(); !membership_.gives_ids(id); lowest = members_.lowest()) {
-        const MemberEntry* entry = members_.find(id);
-        if (entry == nullptr || !entry->is_there() || lowest >= id || lowest == routes_.id()) co_return false;
-        (void)co_await meet_member_(lowest, members_.find(lowest)->state == State::living);
-        if (members_.lowest() == lowest) co_return false;
+// The process that had the id may be dead, and that not noticed yet: it is asked for at its address.
+asio::awaitable<Status> IdClaims::await_end_of_former(const Member& claimed) {
+    const MemberEntry* entry = members_.find(claimed.id);
+    if (entry != nullptr && entry->is_there() && entry->key != claimed.key) {
+        (void)co_await meet_member_(claimed.id, entry->state == State::living);
+        if (entry->is_there() && entry->key != claimed.key)
+            co_return fail(ErrorCode::refused, "it says that it is node {}, and another process that is lives",
+                           claimed.id);
     }
-    co_return true;
+    if (entry != nullptr && entry->generation > claimed.generation)
+        co_return fail(ErrorCode::refused, "node {} is another process by now", claimed.id);
+    co_return Status();
 }
 
 Status IdClaims::check_is_free(NodeId id, Role role, const Request& request) const {

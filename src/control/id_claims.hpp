@@ -10,7 +10,6 @@
 
 #include "base/result.hpp"
 #include "control/members.hpp"
-#include "control/membership.hpp"
 #include "control/own_identity.hpp"
 #include "engine/peers.hpp"
 #include "peer/routes.hpp"
@@ -23,7 +22,6 @@ public:
     struct Beside {
         const OwnIdentity& self;
         Members& members;
-        const Membership& membership;
         const Routes& routes;
         const Peers& peers;
         std::function<asio::awaitable<Status>(NodeId, bool probe)> meet_member;
@@ -32,7 +30,6 @@ public:
     explicit IdClaims(Beside beside)
         : self_(beside.self),
           members_(beside.members),
-          membership_(beside.membership),
           routes_(beside.routes),
           peers_(beside.peers),
           meet_member_(std::move(beside.meet_member)),
@@ -43,7 +40,7 @@ public:
     [[nodiscard]] const MemberEntry* giver() const;
     // An id for a node that joins here: its entry is `joining` then. refused: the id's holder lives.
     [[nodiscard]] asio::awaitable<Result<NodeId>> give(const wire::control::Request& request);
-    // Is it the member that it says it is? refused: no.
+    // Whether it is the member that it says it is. Its key was proven. refused: it is not.
     struct OfMember {
         NodeId id = kNoNode;
         bool is_linked =
@@ -55,12 +52,10 @@ public:
                                        const wire::control::Request& request) const;
 
 private:
-    [[nodiscard]] asio::awaitable<Status> check_certificate(const wire::control::Request& request);
-    [[nodiscard]] asio::awaitable<bool> gives_ids_now(NodeId id);
+    [[nodiscard]] asio::awaitable<Status> await_end_of_former(const wire::control::Member& claimed);
 
     const OwnIdentity& self_;
     Members& members_;
-    const Membership& membership_;
     const Routes& routes_;
     const Peers& peers_;
     const std::function<asio::awaitable<Status>(NodeId, bool)> meet_member_;

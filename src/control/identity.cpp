@@ -14,13 +14,24 @@ const unsigned char* raw(Bytes bytes) {
 static_assert(crypto_sign_PUBLICKEYBYTES == sizeof(wire::control::PublicKey));
 static_assert(crypto_sign_BYTES == sizeof(wire::control::Signature));
 static_assert(crypto_sign_SECRETKEYBYTES == 64);
+static_assert(crypto_sign_SEEDBYTES == sizeof(wire::control::KeySeed));
 
 KeyPair::KeyPair() {
     crypto_sign_keypair(key_.bytes.data(), secret_.data());
 }
 
+KeyPair::KeyPair(const wire::control::KeySeed& seed) {
+    crypto_sign_seed_keypair(key_.bytes.data(), secret_.data(), seed.bytes.data());
+}
+
 KeyPair::~KeyPair() {
     sodium_memzero(secret_.data(), secret_.size());
+}
+
+wire::control::KeySeed KeyPair::seed() const {
+    wire::control::KeySeed seed;
+    crypto_sign_ed25519_sk_to_seed(seed.bytes.data(), secret_.data());
+    return seed;
 }
 
 wire::control::Signature KeyPair::sign(Bytes statement) const {
@@ -39,7 +50,6 @@ Id random_id() {
     randombytes_buf(id.bytes.data(), id.bytes.size());
     return id;
 }
-template wire::control::Cluster random_id();
 template wire::control::Ticket random_id();
 template wire::control::LaneSecret random_id();
 

@@ -9,9 +9,12 @@ namespace rove::control {
 class KeyPair {
 public:
     KeyPair();  // random
+    explicit KeyPair(const wire::control::KeySeed& seed);
     ~KeyPair();
     KeyPair(const KeyPair&) = delete;
     [[nodiscard]] const wire::control::PublicKey& key() const { return key_; }
+    // From which the same pair can be made again: whoever has it can sign.
+    [[nodiscard]] wire::control::KeySeed seed() const;
     [[nodiscard]] wire::control::Signature sign(Bytes statement) const;
 
 private:
@@ -24,7 +27,6 @@ private:
 
 template <typename Id>
 [[nodiscard]] Id random_id();
-extern template wire::control::Cluster random_id();
 extern template wire::control::Ticket random_id();
 extern template wire::control::LaneSecret random_id();
 

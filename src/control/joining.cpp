@@ -9,8 +9,6 @@ namespace rove::control {
 namespace {
 
 constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
-using State = MemberEntry::State;
-using Trust = MemberEntry::Trust;
 using wire::control::Member;
 using wire::control::Role;
 
@@ -49,21 +47,14 @@ asio::awaitable<Result<Met>> Joining::meet_giver_of_ids(std::string address, End
 // Meets all members at once, up to kHealingMax, and the others after them. A member that is stopped delays only this node's start; if
 // many are stopped, this node does not wait for all of them, but meets them later, like members that were lost.
 asio::awaitable<void> Joining::meet_others(const Met& giver) {
-    Members& members = beside_.members;
-    Routes& routes = beside_.host.routes;
+    const Routes& routes = beside_.host.routes;
     std::vector<std::shared_ptr<Healing::FirstTry>> tries;
-    for (const Member& member : giver.members) {
-        if (member.id == routes.id()) continue;
-        if (member.id == giver.id) {
-            members.set(member, State::living);
-            continue;
-        }
-        members.set(member, State::lost, Trust::told);
+    for (const Member& member : beside_.members.list(routes.id())) {
+        if (member.id == giver.id) continue;
         tries.push_back(std::make_shared<Healing::FirstTry>(beside_.thread.io()));
         beside_.membership.is_expected(member.id);
         beside_.healing.begin_at_once(member.id, tries.back());
     }
-    routes.set_node_count(members.count());
     const TimePoint long_enough = Clock::now() + beside_.host.options.connect_timeout;
     for (const auto& each : tries) {
         if (each->is_over) continue;

@@ -45,7 +45,10 @@ asio::awaitable<void> LinkWatch::watch(std::shared_ptr<Channel> channel, Unwatch
                 why = members.error();
                 break;
             }
-            membership_.heard_of(members->members, who.member);
+            if (const Status heard = membership_.heard_of(members->members); !heard) {
+                why = heard.error();
+                break;
+            }
         }
     } catch (const std::exception&) {
         why = no_memory();

@@ -87,7 +87,7 @@ asio::awaitable<Result<bool>> Meetings::answers_there(NodeId id) {
     const Status met = co_await meet_member(id, asked.state == MemberEntry::State::living);
     MemberEntry& entry = *members_.find(id);
     if (!met && met.error().code() == ErrorCode::timed_out) co_return tl::unexpected<Error>(met.error());
-    if (!met || !entry.is_known_as(asked.key, asked.address)) co_return false;
+    if (!met || !entry.is_known_as(asked.key)) co_return false;
     entry.answers_there = true;
     co_return true;
 }

@@ -23,11 +23,6 @@ std::uint32_t generation_by_clock() {
 
 }  // namespace
 
-void MemberEntry::has_gone() {
-    state = State::gone;
-    went_at = generation_by_clock();
-}
-
 MemberEntry* Members::find(NodeId id) {
     return id < entries_.size() && entries_[id].state != State::unused ? &entries_[id] : nullptr;
 }
@@ -51,12 +46,6 @@ NodeId Members::lowest() const {
     return kNoNode;
 }
 
-bool Members::gave_ids(NodeId id, std::uint32_t generation) const {
-    if (id >= entries_.size() || id > lowest()) return false;
-    const MemberEntry& entry = entries_[id];
-    return entry.state == State::gone && entry.trust == Trust::proven && generation <= entry.went_at;
-}
-
 NodeId Members::give(const std::string& address, const wire::control::PublicKey& key, NodeId mine) {
     const auto search = [this, mine](auto&& fits) {
         for (NodeId id = 0; id < entries_.size(); ++id)
@@ -74,9 +63,12 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
     MemberEntry& given = entry(id);
     given.state = State::joining;
     if (given.address != address) given.peer.reset();
-    given.is_process(key, address);
+    given.is_process({.id = id,
+                      .generation = std::max(given.generation + 1, generation_by_clock()),
+                      .address = address,
+                      .key = key,
+                      .signature = {}});
     given.trust = Trust::none;
-    given.generation = std::max(given.generation + 1, generation_by_clock());
     return id;
 }
 
@@ -88,31 +80,29 @@ void Members::take_back(NodeId id) {
 void Members::set(const wire::control::Member& member, State state, Trust trust) {
     MemberEntry& known = entry(member.id);
     known.state = state;
-    known.is_process(member.key, member.address);
+    known.is_process(member);
     known.trust = trust;
     known.had = true;
-    known.generation = std::max(known.generation, member.generation);
     count_ = std::max(count_, member.id + 1);
 }
 
-bool Members::learn(const wire::control::Member& member) {
+bool Members::is_news(const wire::control::Member& member) {
     if (member.id >= count_ + kIdsAheadMax) return false;
-    if (const MemberEntry* known = find(member.id);
-        known != nullptr && (known->state != State::gone || known->generation >= member.generation))
-        return false;
+    const MemberEntry* known = find(member.id);
+    return known == nullptr || (known->state == State::gone && known->generation < member.generation);
+}
+
+void Members::learn(const wire::control::Member& member) {
     MemberEntry& news = entry(member.id);
     news.state = State::lost;
-    news.is_process(member.key, member.address);
+    news.is_process(member);
     news.trust = Trust::told;
-    news.generation = member.generation;
-    return true;
 }
 
 std::vector<wire::control::Member> Members::list(NodeId except) const {
     std::vector<wire::control::Member> members;
     for (NodeId id = 0; id < entries_.size() && members.size() < wire::control::kMembersMax; ++id)
-        if (id != except && entries_[id].is_there() && entries_[id].trust == Trust::proven)
-            members.push_back({id, entries_[id].generation, entries_[id].address, entries_[id].key});
+        if (id != except && entries_[id].is_there()) members.push_back(entries_[id].as_member(id));
     return members;
 }
 

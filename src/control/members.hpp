@@ -29,33 +29,33 @@ struct MemberEntry {
     // How this node knows that `key` is the key of the id's holder.
     enum class Trust : std::uint8_t {
         none,   // it does not: somebody asks for the id
-        told,   // a member that may give ids says so
+        told,   // a certificate says so
         proven  // the holder has proven the key in a meeting with this node
     } trust = Trust::none;
     bool had = false;            // some process was a member with this id
     bool answers_there = false;  // `key` answered this node at `address`, which is the member's own word until then
-    bool let_in_here = false;    // `key` has its id from this node, whose word about ids it believes
     std::string address;
     wire::control::PublicKey key;
     std::uint32_t generation = 0;
-    std::uint32_t went_at = 0;      // when this node knew that it was gone, by the clock of generations
-    std::weak_ptr<PeerState> peer;  // that stands for it, now or last
-    std::uint64_t meeting = 0;      // by which `peer` was met last
-    bool healing = false;           // somebody tries to meet it again
-    unsigned incoming = 0;          // meetings under way that it opened
+    wire::control::Signature signature;  // of its certificate
+    std::weak_ptr<PeerState> peer;       // that stands for it, now or last
+    std::uint64_t meeting = 0;           // by which `peer` was met last
+    bool healing = false;                // somebody tries to meet it again
+    unsigned incoming = 0;               // meetings under way that it opened
 
     [[nodiscard]] bool is_there() const { return state == State::living || state == State::lost; }
-    // By a certificate, by who gives ids, or in person.
-    [[nodiscard]] bool is_known_as(const wire::control::PublicKey& its_key, std::string_view at) const {
-        return trust != Trust::none && key == its_key && address == at;
+    // The id is known to be that process's, by a certificate or in person.
+    [[nodiscard]] bool is_known_as(const wire::control::PublicKey& its_key) const {
+        return trust != Trust::none && key == its_key;
     }
-    void is_process(const wire::control::PublicKey& its_key, const std::string& at) {
-        answers_there = answers_there && key == its_key && address == at;
-        let_in_here = let_in_here && key == its_key;
-        key = its_key;
-        address = at;
+    [[nodiscard]] wire::control::Member as_member(NodeId id) const { return {id, generation, address, key, signature}; }
+    void is_process(const wire::control::Member& member) {
+        answers_there = answers_there && key == member.key && address == member.address;
+        key = member.key;
+        address = member.address;
+        generation = member.generation;
+        signature = member.signature;
     }
-    void has_gone();
 };
 
 class Members {
@@ -68,8 +68,6 @@ public:
     [[nodiscard]] NodeId of(const std::shared_ptr<PeerState>& peer) const;
     // The lowest id of those that are there and have proven their keys: the member that gives ids. kNoNode: none.
     [[nodiscard]] NodeId lowest() const;
-    // Whether a certificate of that generation may have been given by a member while it gave ids, which has gone since.
-    [[nodiscard]] bool gave_ids(NodeId id, std::uint32_t generation) const;
     // One more than the highest id that a process was a member with.
     [[nodiscard]] std::uint32_t count() const { return count_; }
 
@@ -78,13 +76,15 @@ public:
     [[nodiscard]] NodeId give(const std::string& address, const wire::control::PublicKey& key, NodeId mine);
     // The join was not finished: whoever had the id before it has gone.
     void take_back(NodeId id);
-    // From here on it counts. Precondition: its key was proven, or told by the node that gave this one its id.
+    // From here on it counts. Precondition: its key was proven, or its certificate checked.
     void set(const wire::control::Member& member, MemberEntry::State state,
              MemberEntry::Trust trust = MemberEntry::Trust::proven);
-    // What a member that may give ids says: taken where nothing newer is known of a member that is not there. True: it was news.
-    bool learn(const wire::control::Member& member);
+    // Whether learn() takes it: nothing as new is known of that id, and no process that has it is there.
+    [[nodiscard]] bool is_news(const wire::control::Member& member);
+    // Another member has named it. Precondition: it is news, and its certificate was checked.
+    void learn(const wire::control::Member& member);
 
-    // All that are there and have proven their keys, but `except`.
+    // All that are there, but `except`.
     [[nodiscard]] std::vector<wire::control::Member> list(NodeId except) const;
     [[nodiscard]] std::size_t size() const { return entries_.size(); }
 

@@ -8,57 +8,72 @@ namespace rove::control {
 
 using State = MemberEntry::State;
 using Trust = MemberEntry::Trust;
-using wire::control::Certificate;
 using wire::control::Member;
+using wire::control::Settled;
+using wire::control::Welcome;
 
-void Membership::i_am(NodeId id, std::uint32_t generation) {
-    members_.set({id, generation, self_.address(), self_.keys().key()}, State::living);
-    routes_.set_identity(id, members_.count());
-    self_.set_member();
+void Membership::i_am() {
+    const Member me = self_.as_member();
+    members_.set(me, State::living);
+    routes_.set_identity(me.id, members_.count());
 }
 
 void Membership::begin_cluster() {
-    const NodeId id = routes_.id();
-    self_.set_cluster(random_id<wire::control::Cluster>());
-    i_am(id, 1);
-    self_.set_certificate(certify(id));
+    self_.begin_cluster(routes_.id());
+    i_am();
 }
 
-void Membership::is_joining(const wire::control::Welcome& welcome) {
-    self_.set_cluster(welcome.cluster);
+void Membership::is_joining(const Welcome& welcome) {
     routes_.set_identity(welcome.you, welcome.count);
 }
 
-void Membership::has_joined(const wire::control::Welcome& welcome, const Certificate& certificate,
-                            const std::string& address) {
-    self_.set_certificate(certificate);
-    i_am(welcome.you, certificate.generation);
-    members_.set({welcome.id, 1, address, welcome.key}, State::lost);
+Status Membership::has_joined(const Welcome& welcome, const Settled& settled) {
+    self_.join_cluster(settled.cluster, settled.certificate);
+    i_am();
+    bool has_giver = false;
+    for (const Member& member : settled.members) {
+        if (member.id == routes_.id() || !self_.is_certified(member)) continue;
+        const bool gives = member.id == welcome.id && member.key == welcome.key;
+        members_.set(member, State::lost, gives ? Trust::proven : Trust::told);
+        has_giver |= gives;
+    }
+    routes_.set_node_count(members_.count());
+    if (has_giver) return {};
+    return fail(ErrorCode::invalid, "it let this node in, and has no certificate of its cluster itself");
 }
 
-Certificate Membership::certify(NodeId id) const {
-    return self_.certify(id, *members_.find(id), routes_.id());
+Member Membership::certify(NodeId id) const {
+    return self_.certify(members_.find(id)->as_member(id));
 }
 
-bool Membership::gives_ids(NodeId id) const {
-    const MemberEntry* entry = members_.find(id);
-    if (entry == nullptr || entry->trust != Trust::proven || !entry->is_there()) return false;
-    return id == routes_.id() || id == members_.lowest() || id == self_.certificate().issuer;
+Trust Membership::admit(const Member& member) {
+    const MemberEntry* entry = members_.find(member.id);
+    const Trust before = entry != nullptr && entry->key == member.key ? entry->trust : Trust::none;
+    members_.set(member, State::lost);
+    routes_.set_node_count(members_.count());
+    return before;
 }
 
-void Membership::is_here(NodeId id, const Peers::Adopted& adopted, const std::shared_ptr<Channel>& channel) {
+void Membership::is_here(NodeId id, const Peers::Adopted& adopted, const std::shared_ptr<Channel>& channel,
+                         Trust before, bool joins) {
     MemberEntry* entry = members_.find(id);
-    const bool again = entry->meeting != 0;
-    const bool news = entry->trust != Trust::proven;
-    members_.set({id, entry->generation, entry->address, entry->key}, State::living);
+    entry->state = State::living;
     entry->peer = adopted.peer;
     entry->meeting = adopted.meeting;
     channels_[id] = channel;
-    routes_.set_node_count(members_.count());
-    if (news) tell({{id, entry->generation, entry->address, entry->key}}, id);
-    if ((!again && entry->let_in_here) || members_.lowest() != routes_.id()) return;
-    // Each may have heard of others while the two had no link. Who has just joined has been told already.
-    tell_all_members(id, *channel);
+    tell_of(entry->as_member(id), before);
+    if (!joins && (members_.lowest() == routes_.id() || members_.lowest() == id)) tell_all_members(id, *channel);
+}
+
+void Membership::tell_of(const Member& member, Trust before) {
+    const NodeId lowest = members_.lowest();
+    const ByteBuffer message = encode(wire::control::Members{.members = {member}});
+    for (const auto& [id, weak] : channels_) {
+        if (id == member.id) continue;
+        const bool should_know =
+            lowest == routes_.id() ? before != Trust::proven : id == lowest && before == Trust::none;
+        if (const auto channel = weak.lock(); channel && should_know) channel->say(message);
+    }
 }
 
 void Membership::tell_all_members(NodeId to, Channel& channel) {
@@ -81,7 +96,7 @@ void Membership::went(NodeId id, std::uint64_t meeting, bool left) {
 void Membership::is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said) {
     MemberEntry* entry = members_.find(id);
     if (entry == nullptr || !entry->is_there() || entry->key != key || id == routes_.id()) return;
-    entry->has_gone();
+    entry->state = State::gone;
     if (!said) log().info("{}: node {} at {} is gone: {}", name_(), id, entry->address, why);
     if (const std::shared_ptr<PeerState> peer = entry->peer.lock())
         peers_.lose(peer, entry->meeting, Error(ErrorCode::disconnected, why));
@@ -99,20 +114,16 @@ void Membership::meet_again(NodeId id) {
     meet_again_(id);
 }
 
-void Membership::heard_of(const std::vector<Member>& members, NodeId from) {
-    if (!gives_ids(from)) return;  // each new member comes by itself, with its certificate
+Status Membership::heard_of(const std::vector<Member>& members) {
     for (const Member& member : members) {
-        if (member.id == routes_.id() || member.id == from || !members_.learn(member)) continue;
+        if (member.id == routes_.id() || !members_.is_news(member)) continue;
+        if (!self_.is_certified(member))
+            return fail(ErrorCode::invalid, "it names node {} at {}, which has no certificate of this cluster",
+                        member.id, member.address);
+        members_.learn(member);
         meet_again(member.id);
     }
-}
-
-void Membership::tell(const std::vector<Member>& news, NodeId except) {
-    const bool all = members_.lowest() == routes_.id();
-    const ByteBuffer message = encode(wire::control::Members{.members = news});
-    for (const auto& [id, weak] : channels_)
-        if (const auto channel = weak.lock(); channel && id != except && (all || members_.find(id)->let_in_here))
-            channel->say(message);
+    return {};
 }
 
 }  // namespace rove::control

@@ -1,6 +1,10 @@
 // Membership: how this node becomes a member, and what it does when other members are met, are lost, are gone or are named to it: the list
 // of members is kept true, the engine is told, and so are those members that have to know.
 //
+// Who tells whom: the member with the lowest id tells all others of each member that it meets. Every other one tells the lowest of each that
+// it meets and had not heard of. When one of these two has a new link to the other, each tells the other all that it knows. So all hear of
+// all, also where some were stopped while the others were replaced, with one message to each for one that joins.
+//
 // Threads: the control thread's.
 //
 // Invariant: `channels_` has no member that is known to be gone.
@@ -45,33 +49,30 @@ public:
     void begin_cluster();
     // It was let in, and its lane is open: from here on others may come and ask for it.
     void is_joining(const wire::control::Welcome& welcome);
-    // The node at that address, which has sent the welcome, has given the certificate.
-    void has_joined(const wire::control::Welcome& welcome, const wire::control::Certificate& certificate,
-                    const std::string& address);
-
-    // ---- whose word about ids counts
-    // For the id that this node has given to a process.
-    [[nodiscard]] wire::control::Certificate certify(NodeId id) const;
-    // In certificates and in lists: that of the member with the lowest id, which gives them, and of the one by which this node has
-    // its own; not that of one that has gone, nor of one that was only told of.
-    [[nodiscard]] bool gives_ids(NodeId id) const;
+    // The node that has sent both has let it in. invalid: that node is not among the members that it names.
+    [[nodiscard]] Status has_joined(const wire::control::Welcome& welcome, const wire::control::Settled& settled);
 
     // ---- other members
-    void is_here(NodeId id, const Peers::Adopted& adopted, const std::shared_ptr<Channel>& channel);
+    // The cluster's word that the process which joins here has the id: Members::give() has given it.
+    [[nodiscard]] wire::control::Member certify(NodeId id) const;
+    // The member has proven its key, and its certificate was checked. Returns what was known of that process before.
+    MemberEntry::Trust admit(const wire::control::Member& member);
+    // There is a link to it. `before`: what admit() has returned. joins: by that meeting one of the two joins, and the one that lets it in
+    // names all members to it.
+    void is_here(NodeId id, const Peers::Adopted& adopted, const std::shared_ptr<Channel>& channel,
+                 MemberEntry::Trust before, bool joins);
     // The link of that meeting has ended. Nothing happens where the member was met again since.
     void went(NodeId id, std::uint64_t meeting, bool left);
     // `said`: the log has it, or will, from the end of its link.
     void is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said = false);
     // It has no link, and is about to be met: until then the engine keeps the replies to it.
     void is_expected(NodeId id);
-    // What the member `from` says of others.
-    void heard_of(const std::vector<wire::control::Member>& members, NodeId from);
-    // Tells linked members about members that this node has met. The node that gives ids tells all of them. Any other node tells those that
-    // it let in itself, which believe it: it may not have met all members by then, and has named to them only those that it had met.
-    void tell(const std::vector<wire::control::Member>& news, NodeId except);
+    // A member names others. invalid: one of them has no certificate of this cluster.
+    [[nodiscard]] Status heard_of(const std::vector<wire::control::Member>& members);
 
 private:
-    void i_am(NodeId id, std::uint32_t generation);
+    void i_am();
+    void tell_of(const wire::control::Member& member, MemberEntry::Trust before);
     void tell_all_members(NodeId to, Channel& channel);
     void meet_again(NodeId id);
 

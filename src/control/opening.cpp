@@ -65,6 +65,8 @@ asio::awaitable<Result<Met>> Opening::meet(TimePoint until) {
     const UnderWay under_way(beside_.opening, wanted_.probe ? kNoNode : wanted_.member);
     Result<Met> met = co_await converse(until);
     link_.drop();  // before the node is told that nothing came of it
+    if (was_told(Goodbye::Reason::not_joined) || was_told(Goodbye::Reason::another))
+        member_is_gone("another process is at its address");
     if (met && met->peer) co_return met;
     channel_->close(Goodbye{.reason = Goodbye::Reason::refused,
                             .code = met ? ErrorCode::ok : met.error().code(),
@@ -80,8 +82,7 @@ tl::unexpected<Error> Opening::late() const {
 }
 
 void Opening::member_is_gone(const char* why) {
-    if (const MemberEntry* entry = beside_.members.find(wanted_.member); entry != nullptr)
-        beside_.membership.is_gone(wanted_.member, entry->key, why);
+    if (wanted_.role == Role::member) beside_.membership.is_gone(wanted_.member, whom_, why);
 }
 
 asio::awaitable<Result<Socket>> Opening::connect(TimePoint until) {
@@ -124,8 +125,8 @@ asio::awaitable<Result<Met>> Opening::converse(TimePoint until) {
     ROVE_CO_TRY(const Lane lane, co_await open_lane(welcome, until));
     if (wanted_.role == Role::join) beside_.membership.is_joining(welcome);
     ROVE_CO_CHECK(co_await channel_->send(encode(Connected{.lane = lane})));
-    ROVE_CO_TRY(Settled settled, co_await channel_->receive<Settled>());
-    co_return settle(welcome, std::move(settled));
+    ROVE_CO_TRY(const Settled settled, co_await channel_->receive<Settled>());
+    co_return settle(welcome, settled);
 }
 
 // Says hello. The node answers with a challenge and, on TCP, the proof that it belongs to the same user.
@@ -135,10 +136,7 @@ asio::awaitable<Status> Opening::check_node() {
     ROVE_CO_CHECK(co_await channel_->send(encode(Hello{.role = wanted_.role, .nonce = mine_})));
     const Result<Challenge> challenge = co_await channel_->receive<Challenge>();
     is_heard_ = challenge || challenge.error().code() != ErrorCode::disconnected || channel_->farewell();
-    if (!challenge) {
-        if (was_told(Goodbye::Reason::not_joined)) member_is_gone("another process is at its address");
-        co_return tl::unexpected<Error>(challenge.error());
-    }
+    if (!challenge) co_return tl::unexpected<Error>(challenge.error());
     theirs_ = challenge->nonce;
     if (same_user) co_return Status();
     ROVE_CO_TRY(const Cookie secret, beside_.cookie.get());
@@ -170,11 +168,15 @@ asio::awaitable<Status> Opening::ask() {
                                    .key = {},
                                    .signature = {},
                                    .certificate = {},
+                                   .whom = {},
                                    .offer = link_ ? link_->offer() : ByteBuffer()};
     if (wanted_.role != Role::client) {
         request.key = self.keys().key();
         request.signature = self.keys().sign(wire::control::statement("peer", theirs_, mine_, channel_->bound_there()));
-        if (wanted_.role == Role::member) request.certificate = self.certificate();
+        if (wanted_.role == Role::member) {
+            request.certificate = self.certificate();
+            request.whom = whom_;
+        }
     }
     ByteBuffer both = encode(proof_);
     const ByteBuffer asked = encode(request);
@@ -195,9 +197,7 @@ Status Opening::check_welcome(const Welcome& welcome) {
     if (!signed_by(welcome.key, statement, welcome.signature))
         return fail(ErrorCode::refused, "it does not have the key that it says it has, or showed it to another");
     if (wanted_.role == Role::join) return {};
-    const MemberEntry* entry = beside_.members.find(wanted_.member);
-    if (entry == nullptr || welcome.cluster != beside_.self.cluster() || welcome.id != wanted_.member ||
-        welcome.key != entry->key) {
+    if (welcome.id != wanted_.member || welcome.key != whom_) {
         const Error why(ErrorCode::disconnected, fmt::format("node {} is not there any more: another process is at {}",
                                                              wanted_.member, wanted_.address));
         member_is_gone("another process is at its address");
@@ -244,9 +244,9 @@ asio::awaitable<Result<std::unique_ptr<fabric::Link>>> Opening::open_stream(cons
 }
 
 // The link becomes a peer's, unless this side has made another one meanwhile.
-Result<Met> Opening::settle(const Welcome& welcome, Settled settled) {
+Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
     const bool member = wanted_.role != Role::client;
-    if (wanted_.role == Role::join) beside_.membership.has_joined(welcome, settled.certificate, wanted_.address);
+    if (wanted_.role == Role::join) ROVE_CHECK(beside_.membership.has_joined(welcome, settled));
     if (!welcome.has_residents && !Residents::none())
         code::expect_to_send();  // what this program calls there has to travel
     const auto endpoint = channel_->remote();
@@ -255,7 +255,7 @@ Result<Met> Opening::settle(const Welcome& welcome, Settled settled) {
     std::shared_ptr<PeerState> old = wanted_.old;
     if (!old && entry != nullptr) old = entry->peer.lock();
     if (!old && !member) old = beside_.servers.at(spelling);
-    if (wanted_.role == Role::member && (entry == nullptr || entry->key != welcome.key))
+    if (wanted_.role == Role::member && entry->key != whom_)
         return fail(ErrorCode::disconnected, "node {} became another process while this one was met", wanted_.member);
     Meeting meeting{.id = welcome.id,
                     .my_id = welcome.you,
@@ -271,7 +271,7 @@ Result<Met> Opening::settle(const Welcome& welcome, Settled settled) {
                     .hang_up = hang_up_of(beside_.thread.gate(), channel_)};
     Result<Peers::Adopted> adopted = host_.peers.adopt(std::move(meeting), link_.take(), old);
     if (!adopted) return tl::unexpected<Error>(adopted.error());
-    Met met{.peer = adopted->peer, .id = welcome.id, .redirect = {}, .members = std::move(settled.members)};
+    Met met{.peer = adopted->peer, .id = welcome.id, .redirect = {}};
     if (!adopted->taken) {
         channel_->close(Goodbye{.reason = Goodbye::Reason::cut, .text = "another link was made meanwhile"});
         return met;
@@ -279,7 +279,8 @@ Result<Met> Opening::settle(const Welcome& welcome, Settled settled) {
     LinkWatch::Unwatched unwatched(
         beside_.links, {.peer = adopted->peer, .meeting = adopted->meeting, .member = member ? welcome.id : kNoNode});
     if (member) {
-        beside_.membership.is_here(welcome.id, *adopted, channel_);
+        const auto before = beside_.membership.admit(beside_.members.find(welcome.id)->as_member(welcome.id));
+        beside_.membership.is_here(welcome.id, *adopted, channel_, before, wanted_.role == Role::join);
         beside_.members.find(welcome.id)->answers_there = true;
     } else {
         beside_.servers.met(spelling, adopted->peer);

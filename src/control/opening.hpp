@@ -46,7 +46,6 @@ struct Met {
     std::shared_ptr<PeerState> peer;  // null: redirected, or a probe
     NodeId id = kNoNode;
     std::string redirect;
-    std::vector<wire::control::Member> members;
 };
 
 class Opening {
@@ -64,9 +63,14 @@ public:
         Servers& servers;
         std::multiset<NodeId>& opening;  // members to which a meeting is being opened
     };
-    // Both outlive it.
+    // Both outlive it. A member that is wanted is known.
     Opening(const Beside& beside, const Wanted& wanted)
-        : beside_(beside), host_(beside.host), wanted_(wanted), link_(beside.host.fabric) {}
+        : beside_(beside),
+          host_(beside.host),
+          wanted_(wanted),
+          whom_(wanted.role == wire::control::Role::member ? beside.members.find(wanted.member)->key
+                                                           : wire::control::PublicKey{}),
+          link_(beside.host.fabric) {}
     Opening(const Opening&) = delete;
 
     // Once. timed_out at that time at the latest.
@@ -90,13 +94,14 @@ private:
                                                                          TimePoint until);
     [[nodiscard]] asio::awaitable<Result<std::unique_ptr<fabric::Link>>> open_stream(
         const wire::control::Welcome& welcome, TimePoint until);
-    [[nodiscard]] Result<Met> settle(const wire::control::Welcome& welcome, wire::control::Settled settled);
+    [[nodiscard]] Result<Met> settle(const wire::control::Welcome& welcome, const wire::control::Settled& settled);
     [[nodiscard]] tl::unexpected<Error> late() const;
     void member_is_gone(const char* why);
 
     const Beside& beside_;
     const Host& host_;
     const Wanted& wanted_;
+    const wire::control::PublicKey whom_;  // of the member that is wanted, as it was known when this began
     std::shared_ptr<Channel> channel_;
     bool is_heard_ = false;
     wire::control::Nonce mine_, theirs_;

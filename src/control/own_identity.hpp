@@ -1,16 +1,17 @@
-// OwnIdentity: what this node shows to members so that they know which member it is: its address, its key, its cluster and its
-// certificate.
+// OwnIdentity: what this node shows to members so that they know which member it is: its address, its key and its certificate; and the key
+// of its cluster, with which certificates are signed and checked. All members of a cluster have that key, and nobody else: the one that lets
+// a process in gives it to the process.
 //
 // Threads: listens_at() before others are met; all else on the control thread.
 //
-// Invariant: the key never changes. Cluster and certificate are set before is_member() holds, except those of a cluster's first node, which
-// signs its own certificate in the same step.
+// Invariant: the node's own key never changes. The cluster's key and the certificate are set when is_member() begins to hold.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "control/identity.hpp"
-#include "control/members.hpp"
+#include "wire/control.hpp"
 
 namespace rove::control {
 
@@ -24,24 +25,27 @@ public:
     [[nodiscard]] const std::string& address() const { return address_; }
     [[nodiscard]] const KeyPair& keys() const { return keys_; }
 
-    // The cluster is known before the id: others may come and ask for the node while it joins.
-    void set_cluster(const wire::control::Cluster& cluster) { cluster_ = cluster; }
-    [[nodiscard]] const wire::control::Cluster& cluster() const { return cluster_; }
-    void set_certificate(const wire::control::Certificate& certificate) { certificate_ = certificate; }
-    [[nodiscard]] const wire::control::Certificate& certificate() const { return certificate_; }
-    void set_member() { is_member_ = true; }
+    // The node is the first one of a new cluster, with that id, or a member of the cluster with that key.
+    void begin_cluster(NodeId id);
+    void join_cluster(const wire::control::KeySeed& cluster, const wire::control::Certificate& certificate);
     // The node has an id in a cluster.
-    [[nodiscard]] bool is_member() const { return is_member_; }
+    [[nodiscard]] bool is_member() const { return cluster_.has_value(); }
 
-    // Signs that the process with that entry's key and address has the id. `issuer`: this node's id.
-    [[nodiscard]] wire::control::Certificate certify(NodeId id, const MemberEntry& entry, NodeId issuer) const;
+    // Precondition of all below: is_member().
+    [[nodiscard]] wire::control::KeySeed cluster() const { return cluster_->seed(); }
+    [[nodiscard]] const wire::control::Certificate& certificate() const { return certificate_; }
+    // This node, as others are told of it.
+    [[nodiscard]] wire::control::Member as_member() const;
+    // The same process, its signature set: the cluster says that it has the id.
+    [[nodiscard]] wire::control::Member certify(wire::control::Member member) const;
+    // Whether a member of this cluster has certified that.
+    [[nodiscard]] bool is_certified(const wire::control::Member& member) const;
 
 private:
     std::string address_;
     const KeyPair keys_;
-    wire::control::Cluster cluster_;
+    std::optional<KeyPair> cluster_;
     wire::control::Certificate certificate_;
-    bool is_member_ = false;
 };
 
 }  // namespace rove::control

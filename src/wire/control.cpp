@@ -46,18 +46,14 @@ Status read_version(Reader& in) {
 void write(Writer& out, const Certificate& certificate) {
     out.number(certificate.id);
     out.number(certificate.generation);
-    out.number(certificate.issuer);
-    out.bytes(certificate.cluster.raw());
     out.bytes(certificate.signature.raw());
 }
 Certificate read_certificate(Reader& in) {
     Certificate certificate;
     certificate.id = in.number<std::uint32_t>();
     certificate.generation = in.number<std::uint32_t>();
-    certificate.issuer = in.number<std::uint32_t>();
-    certificate.cluster = in.id<Cluster>();
     certificate.signature = in.id<Signature>();
-    if (certificate.id > kNodeIdMax || certificate.issuer > kNodeIdMax) in.fail();
+    if (certificate.id > kNodeIdMax) in.fail();
     return certificate;
 }
 
@@ -74,6 +70,7 @@ void write(Writer& out, const std::vector<Member>& members) {
         out.number(member.generation);
         out.text(member.address);
         out.bytes(member.key.raw());
+        out.bytes(member.signature.raw());
     }
 }
 std::vector<Member> read_members(Reader& in, std::size_t most) {
@@ -86,6 +83,7 @@ std::vector<Member> read_members(Reader& in, std::size_t most) {
         member.generation = in.number<std::uint32_t>();
         member.address = read_text(in, kAddressBytesMax);
         member.key = in.id<PublicKey>();
+        member.signature = in.id<Signature>();
         if (member.id > kNodeIdMax || member.address.empty()) in.fail();
         members.push_back(std::move(member));
     }
@@ -140,6 +138,7 @@ void read(Reader& in, Request& message) {
     message.key = in.id<PublicKey>();
     message.signature = in.id<Signature>();
     message.certificate = read_certificate(in);
+    message.whom = in.id<PublicKey>();
     message.offer = read_bytes(in, kOfferBytesMax);
 }
 
@@ -153,7 +152,6 @@ void read(Reader& in, Welcome& message) {
     message.count = in.number<std::uint32_t>();
     if (message.id > kNodeIdMax || message.count > kNodeIdMax + 1) in.fail();
     if (!is_client(message.you) && message.you > kNodeIdMax) in.fail();
-    message.cluster = in.id<Cluster>();
     message.key = in.id<PublicKey>();
     message.signature = in.id<Signature>();
     message.ticket = in.id<Ticket>();
@@ -178,6 +176,7 @@ void read(Reader& in, Connected& message) {
 
 void read(Reader& in, Settled& message) {
     message.certificate = read_certificate(in);
+    message.cluster = in.id<KeySeed>();
     message.members = read_members(in, kMembersMax);
 }
 
@@ -187,7 +186,7 @@ void read(Reader& in, Members& message) {
 
 void read(Reader& in, Goodbye& message) {
     const auto reason = in.number<std::uint8_t>();
-    if (reason > static_cast<std::uint8_t>(Goodbye::Reason::not_joined)) in.fail();
+    if (reason > static_cast<std::uint8_t>(Goodbye::Reason::another)) in.fail();
     message.reason = static_cast<Goodbye::Reason>(reason);
     const auto code = in.number<std::uint8_t>();
     if (code > static_cast<std::uint8_t>(ErrorCode::internal)) in.fail();
@@ -238,6 +237,7 @@ ByteBuffer encode(const Request& message) {
     out.bytes(message.key.raw());
     out.bytes(message.signature.raw());
     write(out, message.certificate);
+    out.bytes(message.whom.raw());
     write_bytes(out, message.offer);
     return end(std::move(out));
 }
@@ -249,7 +249,6 @@ ByteBuffer encode(const Welcome& message) {
     out.number(message.id);
     out.number(message.you);
     out.number(message.count);
-    out.bytes(message.cluster.raw());
     out.bytes(message.key.raw());
     out.bytes(message.signature.raw());
     out.bytes(message.ticket.raw());
@@ -276,6 +275,7 @@ ByteBuffer encode(const Connected& message) {
 ByteBuffer encode(const Settled& message) {
     Writer out = begin<Settled>();
     write(out, message.certificate);
+    out.bytes(message.cluster.raw());
     write(out, message.members);
     return end(std::move(out));
 }
@@ -325,15 +325,21 @@ template Result<Settled> decode(Bytes);
 template Result<Members> decode(Bytes);
 template Result<Goodbye> decode(Bytes);
 
-ByteBuffer statement(const Certificate& certificate, std::string_view address, const PublicKey& key) {
+Member member_of(const Request& request) {
+    return {.id = request.certificate.id,
+            .generation = request.certificate.generation,
+            .address = request.address,
+            .key = request.key,
+            .signature = request.certificate.signature};
+}
+
+ByteBuffer statement(const Member& member) {
     Writer out;
-    out.text("rove member 1");
-    out.bytes(certificate.cluster.raw());
-    out.number(certificate.id);
-    out.number(certificate.generation);
-    out.number(certificate.issuer);
-    out.text(address);
-    out.bytes(key.raw());
+    out.text("rove member 2");
+    out.number(member.id);
+    out.number(member.generation);
+    out.text(member.address);
+    out.bytes(member.key.raw());
     return out.take();
 }
 

@@ -13,7 +13,7 @@
 
 namespace rove::wire::control {
 
-inline constexpr std::uint16_t kVersion = 5;
+inline constexpr std::uint16_t kVersion = 6;
 // What this build can do beyond the version, a bit each: none yet. Two nodes use with one another what both have (docs/meeting.md).
 inline constexpr std::uint32_t kFeatures = 0;
 inline constexpr std::size_t kLengthBytes = 4;
@@ -31,8 +31,8 @@ using Nonce = OpaqueId<32, struct NonceTag>;
 using Proof = OpaqueId<32, struct ProofTag>;
 using Ticket = OpaqueId<16, struct TicketTag>;          // presented by the process that opens a stream lane
 using LaneSecret = OpaqueId<16, struct LaneSecretTag>;  // never presented: the lane's keys are derived from it
-using Cluster = OpaqueId<16, struct ClusterTag>;        // names the cluster: random, made by its first node
 using PublicKey = OpaqueId<32, struct PublicKeyTag>;    // Ed25519
+using KeySeed = OpaqueId<32, struct KeySeedTag>;        // the secret from which a key pair is made
 using Signature = OpaqueId<64, struct SignatureTag>;
 
 enum class Kind : std::uint8_t {
@@ -89,29 +89,29 @@ struct ProofGiven {
     friend bool operator==(const ProofGiven&, const ProofGiven&) = default;
 };
 
-// Proves an id: signed by the member that assigned it.
+// Proves an id: signed with the cluster's key, which its members have.
 struct Certificate {
     NodeId id = 0;
     std::uint32_t generation = 0;  // counts the processes that had the id
-    NodeId issuer = 0;
-    Cluster cluster;
-    Signature signature;
+    Signature signature;           // of statement()
     friend bool operator==(const Certificate&, const Certificate&) = default;
 };
+inline constexpr std::size_t kCertificateBytes = 2 * 4 + 64;
 
 struct Request {
     static constexpr Kind kKind = Kind::request;
     static constexpr std::string_view kName = "request";
-    static constexpr std::size_t kBytesMax =
-        1 + 1 + 4 + (2 + kTripleBytesMax) + (2 + kAddressBytesMax) + 32 + 64 + (3 * 4 + 16 + 64) + (2 + kOfferBytesMax);
+    static constexpr std::size_t kBytesMax = 1 + 1 + 4 + (2 + kTripleBytesMax) + (2 + kAddressBytesMax) + 32 + 64 +
+                                             kCertificateBytes + 32 + (2 + kOfferBytesMax);
     bool has_residents = false;
     bool replace = false;  // the sender has no link: the node drops the one that it has
     std::uint32_t features = 0;
     std::string triple;
     std::string address;  // on which it listens; empty for a client
-    PublicKey key;        // a client's is zero, and so are the next two fields
+    PublicKey key;        // a client's is zero, and so are the next three fields
     Signature signature;
     Certificate certificate;  // of a member; zero before it has joined
+    PublicKey whom;           // the key of the member that it wants to meet; zero: it wants to meet whoever is there
     ByteBuffer offer;         // empty: no direct lane
     friend bool operator==(const Request&, const Request&) = default;
 };
@@ -120,14 +120,13 @@ struct Welcome {
     static constexpr Kind kKind = Kind::welcome;
     static constexpr std::string_view kName = "welcome";
     static constexpr std::size_t kBytesMax =
-        1 + 1 + 4 * 4 + 16 + 32 + 64 + 16 + 16 + (2 + kTripleBytesMax) + (2 + kResidentMax * 32) + (2 + kOfferBytesMax);
+        1 + 1 + 4 * 4 + 32 + 64 + 16 + 16 + (2 + kTripleBytesMax) + (2 + kResidentMax * 32) + (2 + kOfferBytesMax);
     bool has_residents = false;
     bool has_ticket = false;  // the opener may open a stream
     std::uint32_t features = 0;
     NodeId id = 0;   // the node's
     NodeId you = 0;  // the opener's
     std::uint32_t count = 1;
-    Cluster cluster;
     PublicKey key;
     Signature signature;
     Ticket ticket;
@@ -155,21 +154,26 @@ struct Connected {
     friend bool operator==(const Connected&, const Connected&) = default;
 };
 
+// Who has an id, as the certificate of that process states it.
 struct Member {
     NodeId id = 0;
     std::uint32_t generation = 0;
     std::string address;
     PublicKey key;
+    Signature signature;  // the certificate's
     friend bool operator==(const Member&, const Member&) = default;
 };
-inline constexpr std::size_t kMemberBytesMax = 4 + 4 + (2 + kAddressBytesMax) + 32;
+// Whom a member's request is from, by its own word.
+[[nodiscard]] Member member_of(const Request& request);
+inline constexpr std::size_t kMemberBytesMax = kCertificateBytes + (2 + kAddressBytesMax) + 32;
 
-// From the node: the lane is open. A process that joins gets its certificate and the list of members.
+// From the node: the lane is open. A process that joins gets its certificate, the cluster's key and the list of members; all are zero for others.
 struct Settled {
     static constexpr Kind kKind = Kind::settled;
     static constexpr std::string_view kName = "settled";
-    static constexpr std::size_t kBytesMax = 1 + (3 * 4 + 16 + 64) + 2 + kMembersMax * kMemberBytesMax;
+    static constexpr std::size_t kBytesMax = 1 + kCertificateBytes + 32 + 2 + kMembersMax * kMemberBytesMax;
     Certificate certificate;
+    KeySeed cluster;
     std::vector<Member> members;
     friend bool operator==(const Settled&, const Settled&) = default;
 };
@@ -195,6 +199,7 @@ struct Goodbye {
         refused = 2,     // no meeting, for the reason given
         linked = 3,      // no meeting: the two members have a link, or are about to
         not_joined = 4,  // no meeting: this process is not a member yet
+        another = 5,     // no meeting: this is another process than the one that the opener wants to meet
     };
     Reason reason = Reason::left;
     ErrorCode code = ErrorCode::ok;
@@ -223,9 +228,10 @@ template <typename Message>
 // The name of a message's kind; nothing for an unknown kind.
 [[nodiscard]] std::optional<Kind> kind_of(Bytes body);
 
-// The bytes that a certificate's signature, and the signature that proves a key, cover. The latter is valid for one meeting at one address:
-// it covers `bound`, the address on which the node listens, so that it cannot be used at another node.
-[[nodiscard]] ByteBuffer statement(const Certificate& certificate, std::string_view address, const PublicKey& key);
+// The bytes that a certificate's signature covers. `member.signature` is not among them.
+[[nodiscard]] ByteBuffer statement(const Member& member);
+// The bytes that the signature covers which proves a key. It is valid for one meeting at one address: it covers `bound`, the address on
+// which the node listens, so that it cannot be used at another node.
 [[nodiscard]] ByteBuffer statement(std::string_view side, const Nonce& node, const Nonce& peer, std::string_view bound);
 
 }  // namespace rove::wire::control

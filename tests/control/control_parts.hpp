@@ -43,6 +43,8 @@ protected:
         member.key.bytes.fill(static_cast<std::uint8_t>(id + 1));
         return member;
     }
+    // The same, with a certificate of this node's cluster.
+    [[nodiscard]] wire::control::Member certified(NodeId id) const { return self_.certify(member(id)); }
     // This node is that one, the first of its cluster.
     void begin_as(NodeId id) {
         neighbours_.routes.set_identity(id, id + 1);
@@ -68,6 +70,12 @@ protected:
                 .adopted = value_or_throw(peers_.adopt(std::move(meeting), std::move(link), nullptr)),
                 .far = std::move(far),
                 .socket = ends[1]};
+    }
+    // The same with a member whose certificate was checked. joins: by that meeting it has become one.
+    Linked meet(NodeId id, bool joins = false) {
+        Linked linked = link_with(id);
+        membership_.is_here(id, linked.adopted, linked.channel, membership_.admit(certified(id)), joins);
+        return linked;
     }
     // Of the members whom the other end of the connection was told about since the last time.
     static std::vector<NodeId> told(const Linked& to) {

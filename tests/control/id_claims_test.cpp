@@ -19,14 +19,12 @@ protected:
         request.key = keys.key();
         return request;
     }
-    // The same, with a certificate that this node has signed as `issuer`.
-    Request certified(const KeyPair& keys, NodeId id, NodeId issuer) {
+    // The same, with a certificate of this node's cluster.
+    Request certified(const KeyPair& keys, NodeId id) {
         Request request = request_of(keys, id);
-        control::MemberEntry entry;
-        entry.generation = 5;
-        entry.address = request.address;
-        entry.key = request.key;
-        request.certificate = self_.certify(id, entry, issuer);
+        const auto member =
+            self_.certify({.id = id, .generation = 5, .address = request.address, .key = request.key, .signature = {}});
+        request.certificate = {.id = id, .generation = 5, .signature = member.signature};
         return request;
     }
     asio::awaitable<Status> meet(NodeId id) {
@@ -45,7 +43,6 @@ protected:
     std::set<NodeId> answers_, opening_;
     IdClaims ids_{{.self = self_,
                    .members = members_,
-                   .membership = membership_,
                    .routes = neighbours_.routes,
                    .peers = peers_,
                    .meet_member = [this](NodeId id, bool /*probe*/) { return meet(id); },
@@ -81,62 +78,58 @@ TEST_F(IdClaimsTest, TheLowestMemberGivesIds) {
     EXPECT_EQ(ids_.giver(), members_.find(1));
 }
 
-TEST_F(IdClaimsTest, ACertificateCountsInItsClusterFromWhoGivesIds) {
+TEST_F(IdClaimsTest, ACertificateCountsInItsCluster) {
     begin_as(0);
-    Request request = certified(keys_, 2, 0);
+    Request request = certified(keys_, 2);
     const auto claimed = value_or_throw(run(ids_.of_member(request)));
     EXPECT_EQ(claimed.id, 2U);
     EXPECT_FALSE(claimed.is_linked);
     EXPECT_TRUE(ids_.check_is_free(2, Role::member, request));
-    EXPECT_TRUE(contains(refusal(certified(keys_, 0, 0)), "which this node is"));
-    EXPECT_TRUE(contains(refusal(certified(keys_, 1 + control::kIdsAheadMax, 0)), "try again when more are"));
-    EXPECT_TRUE(contains(refusal(certified(keys_, 2, 1)), "no member that gives ids says so"));
+    EXPECT_TRUE(contains(refusal(certified(keys_, 0)), "which this node is"));
+    EXPECT_TRUE(contains(refusal(certified(keys_, 1 + control::kIdsAheadMax)), "try again when more are"));
     request.address = address_of(3);
-    EXPECT_TRUE(contains(refusal(request), "no member that gives ids says so")) << "it was given for another address";
-    request = certified(keys_, 2, 0);
-    self_.set_cluster(control::random_id<wire::control::Cluster>());
-    EXPECT_TRUE(contains(refusal(request), "no member that gives ids says so"));
+    EXPECT_TRUE(contains(refusal(request), "no certificate of this cluster")) << "it was given for another address";
+    request = certified(keys_, 2);
+    ++request.certificate.generation;
+    EXPECT_TRUE(contains(refusal(request), "no certificate of this cluster")) << "it was given for another process";
+    request = certified(keys_, 2);
+    request.key = KeyPair().key();
+    EXPECT_TRUE(contains(refusal(request), "no certificate of this cluster"));
+    request = certified(keys_, 2);
+    self_.begin_cluster(0);
+    EXPECT_TRUE(contains(refusal(request), "no certificate of this cluster")) << "of another cluster";
     EXPECT_TRUE(asked_.empty());
-}
-
-// The issuer gives ids only once those with lower ids are gone, which this node has not noticed yet.
-TEST_F(IdClaimsTest, LowerMembersAreAskedWhetherTheyAreThere) {
-    for (const bool is_there : {true, false}) {
-        asked_.clear();
-        answers_ = is_there ? std::set<NodeId>{1} : std::set<NodeId>{};
-        members_.set(member(1), State::lost);
-        members_.set({.id = 3, .generation = 1, .address = address_of(3), .key = self_.keys().key()}, State::living);
-        neighbours_.routes.set_identity(5, 6);
-        EXPECT_EQ(refusal(certified(keys_, 7, 3)) == "it is believed", !is_there);
-        EXPECT_EQ(asked_, std::vector<NodeId>{1});
-    }
 }
 
 TEST_F(IdClaimsTest, WhoHasTheIdIsAskedBeforeAnotherGetsIt) {
     begin_as(0);
     members_.set(member(2), State::living);
     answers_ = {2};
-    EXPECT_TRUE(contains(refusal(certified(keys_, 2, 0)), "another process that is lives"));
+    EXPECT_TRUE(contains(refusal(certified(keys_, 2)), "another process that is lives"));
     answers_.clear();
-    EXPECT_EQ(refusal(certified(keys_, 2, 0)), "it is believed");
+    EXPECT_EQ(refusal(certified(keys_, 2)), "it is believed");
     EXPECT_EQ(asked_, (std::vector<NodeId>{2, 2}));
     members_.find(2)->generation = 6;
-    EXPECT_TRUE(contains(refusal(certified(keys_, 2, 0)), "is another process by now"));
+    EXPECT_TRUE(contains(refusal(certified(keys_, 2)), "is another process by now"));
 }
 
 TEST_F(IdClaimsTest, OfTwoMeetingsAtOnceTheLowerIdsGoesOn) {
     begin_as(1);
     opening_ = {0, 2};
-    EXPECT_TRUE(value_or_throw(run(ids_.of_member(certified(keys_, 2, 1)))).is_linked);
-    EXPECT_FALSE(value_or_throw(run(ids_.of_member(certified(keys_, 0, 1)))).is_linked);
+    for (const NodeId id : {0U, 2U}) {
+        const Request request = certified(keys_, id);
+        EXPECT_FALSE(value_or_throw(run(ids_.of_member(request))).is_linked) << "another process is being sought";
+        members_.set(member_of(request), State::lost);
+        EXPECT_EQ(value_or_throw(run(ids_.of_member(request))).is_linked, id == 2);
+    }
 }
 
 TEST_F(IdClaimsTest, WhoHasALinkIsToldSoUnlessItSaysThatTheLinkIsNoGood) {
     begin_as(1);
-    Request request = certified(keys_, 0, 1);
+    Request request = certified(keys_, 0);
     members_.set({.id = 0, .generation = 5, .address = request.address, .key = request.key}, State::lost);
     const Linked linked = link_with(0);
-    membership_.is_here(0, linked.adopted, linked.channel);
+    membership_.is_here(0, linked.adopted, linked.channel, Trust::proven, false);
     EXPECT_TRUE(value_or_throw(run(ids_.of_member(request))).is_linked);
     request.replace = true;
     EXPECT_FALSE(value_or_throw(run(ids_.of_member(request))).is_linked);

@@ -11,16 +11,12 @@ using wire::control::Goodbye;
 
 class LinkWatchTest : public ControlParts {
 protected:
-    void SetUp() override {
-        begin_as(3);
-        members_.set(member(1), State::lost);  // which gives ids
-    }
+    void SetUp() override { begin_as(3); }
     // Of member 1, which is here by then.
     std::pair<Linked, LinkWatch::Unwatched> link_with_member() {
-        Linked linked = link_with(1);
+        Linked linked = meet(1);
         LinkWatch::Unwatched unwatched(watch_,
                                        {.peer = linked.adopted.peer, .meeting = linked.adopted.meeting, .member = 1});
-        membership_.is_here(1, linked.adopted, linked.channel);
         return {std::move(linked), std::move(unwatched)};
     }
     void other_end_says(const Linked& linked, const ByteBuffer& message) {
@@ -60,11 +56,20 @@ TEST_F(LinkWatchTest, AGoodbyeSaysWhetherTheMemberLeft) {
 TEST_F(LinkWatchTest, MembersNameOthersAndAreCutWhereTheySayWhatIsNotDue) {
     auto [linked, unwatched] = link_with_member();
     watch_.begin(linked.channel, std::move(unwatched), "a test");
-    other_end_says(linked, encode(wire::control::Members{.members = {member(7)}}));
+    other_end_says(linked, encode(wire::control::Members{.members = {certified(7)}}));
     other_end_says(linked, encode(wire::control::Hello{}));
     run_until_lost(linked);
     EXPECT_EQ(state_of(7), State::lost);
     EXPECT_EQ(met_again_, (std::vector<NodeId>{7, 1}));
+}
+
+TEST_F(LinkWatchTest, WhoNamesAMemberWithoutACertificateIsCut) {
+    auto [linked, unwatched] = link_with_member();
+    watch_.begin(linked.channel, std::move(unwatched), "a test");
+    other_end_says(linked, encode(wire::control::Members{.members = {member(7)}}));
+    run_until_lost(linked);
+    EXPECT_EQ(state_of(7), State::unused);
+    EXPECT_EQ(met_again_, (std::vector<NodeId>{1}));
 }
 
 TEST_F(LinkWatchTest, AClientsPlaceIsGivenBackAndItSaysNothingOfMembers) {

@@ -6,53 +6,74 @@ namespace {
 
 using MembershipTest = ControlParts;
 
-TEST_F(MembershipTest, TheFirstNodeOfAClusterSignsItsOwnCertificate) {
+TEST_F(MembershipTest, TheFirstNodeOfAClusterCertifiesItself) {
     EXPECT_FALSE(self_.is_member());
     begin_as(0);
     EXPECT_TRUE(self_.is_member());
     EXPECT_EQ(state_of(0), State::living);
-    const wire::control::Certificate& own = self_.certificate();
-    EXPECT_EQ(own.id, 0U);
-    EXPECT_EQ(own.issuer, 0U);
-    EXPECT_EQ(own.cluster, self_.cluster());
-    EXPECT_NE(self_.cluster(), wire::control::Cluster{});
-    EXPECT_TRUE(control::signed_by(self_.keys().key(),
-                                   wire::control::statement(own, self_.address(), self_.keys().key()), own.signature));
-    EXPECT_TRUE(membership_.gives_ids(0));
+    EXPECT_EQ(self_.certificate().id, 0U);
+    EXPECT_TRUE(self_.is_certified(self_.as_member()));
+    control::OwnIdentity other;
+    other.listens_at(address_of(1));
+    other.begin_cluster(1);
+    EXPECT_FALSE(self_.is_certified(other.as_member())) << "of another cluster";
 }
 
-TEST_F(MembershipTest, TheNodeThatGivesIdsTellsAllOfWhomItMeets) {
+TEST_F(MembershipTest, WhoHasJoinedKnowsTheClusterAndItsMembers) {
+    control::OwnIdentity giver;
+    giver.listens_at(address_of(0));
+    giver.begin_cluster(0);
+    self_.listens_at(address_of(4));
+    const auto me = giver.certify({.id = 4, .generation = 9, .address = address_of(4), .key = self_.keys().key()});
+    const wire::control::Settled settled{.certificate = {me.id, me.generation, me.signature},
+                                         .cluster = giver.cluster(),
+                                         .members = {giver.as_member(), giver.certify(member(1)), member(2)}};
+    const wire::control::Welcome welcome{.you = 4, .count = 5, .key = giver.keys().key()};
+    ASSERT_TRUE(membership_.has_joined(welcome, settled));
+    EXPECT_EQ(members_.lowest(), 0U);
+    EXPECT_EQ(members_.find(1)->trust, Trust::told);
+    EXPECT_EQ(state_of(2), State::unused) << "it has no certificate";
+    EXPECT_TRUE(self_.is_certified(self_.as_member()));
+    EXPECT_TRUE(self_.is_certified(giver.certify(member(7)))) << "it can check what others certify from here on";
+    const wire::control::Welcome by_another{.you = 4, .count = 5, .key = member(3).key};
+    EXPECT_FALSE(membership_.has_joined(by_another, settled));
+}
+
+TEST_F(MembershipTest, TheLowestTellsAllOfWhomItMeets) {
     begin_as(0);
-    members_.set(member(1), State::lost);
-    members_.set(member(2), State::lost, Trust::told);
-    const Linked first = link_with(1);
-    membership_.is_here(1, first.adopted, first.channel);
+    const Linked first = meet(1);
     EXPECT_EQ(told(first), std::vector<NodeId>{0}) << "it may not have heard of the others";
-    const Linked second = link_with(2);
-    membership_.is_here(2, second.adopted, second.channel);
-    EXPECT_EQ(told(first), std::vector<NodeId>{2}) << "it was not proven before";
+    ASSERT_TRUE(membership_.heard_of({certified(2)}));
+    const Linked second = meet(2);
+    EXPECT_EQ(told(first), std::vector<NodeId>{2}) << "it was not met before";
     EXPECT_EQ(told(second), (std::vector<NodeId>{0, 1}));
+    const Linked again = meet(2);
+    EXPECT_TRUE(told(first).empty()) << "it is no news";
+    EXPECT_EQ(told(again), (std::vector<NodeId>{0, 1}));
+    const Linked joined = meet(3, true);
+    EXPECT_EQ(told(first), std::vector<NodeId>{3});
+    EXPECT_TRUE(told(joined).empty()) << "it has the list";
 }
 
-TEST_F(MembershipTest, AnotherNodeTellsThoseOnlyThatItLetIn) {
-    members_.set(member(0), State::lost);
+// So two groups that have forgotten each other need one meeting to be one again.
+TEST_F(MembershipTest, AnotherTellsTheLowestOfWhomItHadNotHeard) {
     begin_as(3);
-    for (const NodeId id : {1U, 2U}) members_.set(member(id), State::lost);
-    members_.find(1)->let_in_here = true;
-    const Linked first = link_with(1), second = link_with(2);
-    membership_.is_here(1, first.adopted, first.channel);
-    membership_.is_here(2, second.adopted, second.channel);
-    membership_.tell({member(5)}, 5);
-    EXPECT_EQ(told(first), std::vector<NodeId>{5});
-    EXPECT_TRUE(told(second).empty());
+    const Linked other = meet(5);
+    (void)told(other);
+    const Linked lowest = meet(1);
+    EXPECT_EQ(told(lowest), (std::vector<NodeId>{3, 5})) << "which may not have heard of those that came here";
+    EXPECT_TRUE(told(other).empty()) << "the lowest tells it";
+    const Linked unheard_of = meet(2);
+    EXPECT_EQ(told(lowest), std::vector<NodeId>{2});
+    EXPECT_TRUE(told(unheard_of).empty());
+    ASSERT_TRUE(membership_.heard_of({certified(4)}));
+    const Linked heard_of = meet(4);
+    EXPECT_TRUE(told(lowest).empty()) << "another member has named it";
 }
 
 TEST_F(MembershipTest, AMemberWhoseLinkEndsIsMetAgainUnlessItLeft) {
     begin_as(0);
-    for (const NodeId id : {1U, 2U}) members_.set(member(id), State::lost);
-    const Linked first = link_with(1), second = link_with(2);
-    membership_.is_here(1, first.adopted, first.channel);
-    membership_.is_here(2, second.adopted, second.channel);
+    const Linked first = meet(1), second = meet(2);
     membership_.went(1, first.adopted.meeting + 7, false);
     EXPECT_EQ(state_of(1), State::living) << "that was another meeting";
     membership_.went(1, first.adopted.meeting, false);
@@ -75,16 +96,17 @@ TEST_F(MembershipTest, OnlyThatProcessIsGone) {
     EXPECT_EQ(state_of(1), State::gone);
 }
 
-TEST_F(MembershipTest, OthersAreBelievedWhereTheyGiveIds) {
+TEST_F(MembershipTest, WhoHasACertificateIsMet) {
     begin_as(3);
-    for (const NodeId id : {0U, 1U}) members_.set(member(id), State::lost);
-    membership_.heard_of({member(7)}, 1);
+    EXPECT_FALSE(membership_.heard_of({certified(6), member(7), certified(8)}));
+    EXPECT_EQ(state_of(6), State::lost);
     EXPECT_EQ(state_of(7), State::unused);
-    membership_.heard_of({member(0), member(3), member(7)}, 0);
-    EXPECT_EQ(state_of(7), State::lost);
-    EXPECT_EQ(met_again_, std::vector<NodeId>{7}) << "neither who says so nor this node";
-    membership_.heard_of({member(7)}, 0);
-    EXPECT_EQ(met_again_, std::vector<NodeId>{7}) << "it is no news";
+    EXPECT_EQ(met_again_, std::vector<NodeId>{6});
+    EXPECT_TRUE(membership_.heard_of({certified(3), certified(6)})) << "this node, and no news";
+    wire::control::Member elsewhere = certified(9);
+    elsewhere.address = address_of(5);
+    EXPECT_FALSE(membership_.heard_of({elsewhere}));
+    EXPECT_EQ(met_again_, std::vector<NodeId>{6});
 }
 
 }  // namespace

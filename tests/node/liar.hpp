@@ -5,7 +5,7 @@
 
 namespace rove::test {
 
-// A member made by hand: it has an id, a certificate and a link, and tells lies.
+// A member made by hand: it has an id, a certificate, its cluster's key and a link, and tells lies.
 class Liar {
 public:
     explicit Liar(std::string address = unix_address(),
@@ -31,17 +31,20 @@ public:
                                    .key = keys_->key(),
                                    .signature = keys_->sign(shown),
                                    .certificate = certificate_,
+                                   .whom = role == Role::member ? key_of(address) : wire::control::PublicKey{},
                                    .offer = {}}));
         const ByteBuffer answer = socket.receive();
         const auto welcome = decode<Welcome>(answer);
         if (!welcome) return decode<Goodbye>(answer) ? decode<Goodbye>(answer)->text : "it hung up";
-        cluster_ = welcome->cluster;
         lanes_.emplace_back(address);
         lanes_.back().send(encode(LaneHello{.ticket = welcome->ticket}));
         socket.send(encode(Connected{.lane = Lane::stream}));
         const auto settled = decode<Settled>(socket.receive());
         if (!settled) return "it did not settle";
-        if (role == Role::join) certificate_ = settled->certificate;
+        if (role != Role::join) return "";
+        certificate_ = settled->certificate;
+        cluster_ = std::make_unique<KeyPair>(settled->cluster);
+        known_ = settled->members;
         return "";
     }
     // From here on it says so.
@@ -52,7 +55,11 @@ public:
         dies();
     }
     [[nodiscard]] const wire::control::Certificate& certificate() const { return certificate_; }
-    [[nodiscard]] const auto& cluster() const { return cluster_; }
+    // That the cluster says so: whoever is a member can have it say anything.
+    [[nodiscard]] wire::control::Member certify(wire::control::Member member) const {
+        member.signature = cluster_->sign(statement(member));
+        return member;
+    }
     [[nodiscard]] const KeyPair& keys() const { return *keys_; }
     // To the node that it met last.
     void tells(const std::vector<wire::control::Member>& members) const {
@@ -64,6 +71,12 @@ public:
         return control_.back().is_ended();
     }
 
+    // The node that it met last has had enough of it.
+    [[nodiscard]] bool is_cut_off() const {
+        const auto said = control_.back().goodbye();
+        return said && said->reason == Goodbye::Reason::cut;
+    }
+
     // As a process that dies.
     void dies() {
         control_.clear();
@@ -71,10 +84,23 @@ public:
     }
 
 private:
+    // Of the member at that address, once the node that let this one in has named it.
+    wire::control::PublicKey key_of(const std::string& address) {
+        for (;;) {
+            for (const auto& each : known_)
+                if (each.address == address) return each.key;
+            const ByteBuffer said = control_.empty() ? ByteBuffer() : control_.front().receive();
+            const auto members = decode<wire::control::Members>(said);
+            if (!members) return {};
+            known_.insert(known_.end(), members->members.begin(), members->members.end());
+        }
+    }
+
     std::shared_ptr<const KeyPair> keys_;
     std::string address_;
-    decltype(Welcome::cluster) cluster_{};
     wire::control::Certificate certificate_;
+    std::unique_ptr<const KeyPair> cluster_;
+    std::vector<wire::control::Member> known_;
     std::vector<Raw> control_, lanes_;
 };
 

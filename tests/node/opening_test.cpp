@@ -73,7 +73,6 @@ std::string said_to_a_member(const AnswersByHand::Change& change) {
         welcome.id = member.certificate().id;
         welcome.you = first.id();
         welcome.count = 2;
-        welcome.cluster = member.cluster();
     });
     member.dies();
     return there.said();
@@ -81,11 +80,10 @@ std::string said_to_a_member(const AnswersByHand::Change& change) {
 
 void as_it_should_be(Welcome&, Bytes) {}
 
-TEST(Opening, AMemberIsWhoHasItsKeyItsIdAndItsCluster) {
+TEST(Opening, AMemberIsWhoHasItsKeyAndItsId) {
     if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
     const KeyPair others;
     const std::vector<std::pair<const char*, AnswersByHand::Change>> wrong{
-        {"cluster", [](Welcome& welcome, Bytes) { reinterpret_cast<std::byte&>(welcome.cluster) ^= std::byte{1}; }},
         {"id", [](Welcome& welcome, Bytes) { ++welcome.id; }},
         {"key",
          [&](Welcome& welcome, Bytes shown) {

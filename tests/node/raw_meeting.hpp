@@ -194,6 +194,14 @@ struct Impostor {
         return asks(socket, role, std::move(request)) ? socket.receive() : ByteBuffer();
     }
 
+    // Of the node there, which gives ids: it proves its key to whoever wants to join.
+    [[nodiscard]] wire::control::PublicKey key_of(const std::string& address) const {
+        const auto welcome =
+            decode<Welcome>(answer(address, Role::join, {.triple = {}, .address = unix_address(), .offer = {}}));
+        EXPECT_TRUE(welcome);
+        return welcome ? welcome->key : wire::control::PublicKey{};
+    }
+
 private:
     bool asks(const Raw& socket, Role role, Request request) const {
         Hello hello{.role = role};

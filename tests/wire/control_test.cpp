@@ -14,10 +14,14 @@ Id filled(std::uint8_t with) {
 }
 
 Certificate certificate() {
-    return {.id = 3, .generation = 2, .issuer = 1, .cluster = filled<Cluster>(7), .signature = filled<Signature>(8)};
+    return {.id = 3, .generation = 2, .signature = filled<Signature>(8)};
 }
 Member member(NodeId id) {
-    return {.id = id, .generation = 1, .address = "127.0.0.1:7400", .key = filled<PublicKey>(9)};
+    return {.id = id,
+            .generation = 1,
+            .address = "127.0.0.1:7400",
+            .key = filled<PublicKey>(9),
+            .signature = filled<Signature>(10)};
 }
 Request request() {
     return {.has_residents = true,
@@ -28,6 +32,7 @@ Request request() {
             .key = filled<PublicKey>(1),
             .signature = filled<Signature>(2),
             .certificate = certificate(),
+            .whom = filled<PublicKey>(3),
             .offer = ByteBuffer(100, std::byte{5})};
 }
 Welcome welcome() {
@@ -37,7 +42,6 @@ Welcome welcome() {
             .id = 1,
             .you = client_id(1, 4),
             .count = 2,
-            .cluster = filled<Cluster>(3),
             .key = filled<PublicKey>(4),
             .signature = filled<Signature>(5),
             .ticket = filled<Ticket>(6),
@@ -82,7 +86,7 @@ TEST(ControlMessages, ComeBackAsTheyWereWritten) {
     comes_back(welcome());
     comes_back(Redirect{.address = "127.0.0.1:1"});
     comes_back(Connected{.lane = Lane::stream});
-    comes_back(Settled{.certificate = certificate(), .members = {member(0), member(2)}});
+    comes_back(Settled{.certificate = certificate(), .cluster = filled<KeySeed>(4), .members = {member(0), member(2)}});
     comes_back(Members{.members = {member(5)}});
     comes_back(Goodbye{.reason = Goodbye::Reason::cut, .code = ErrorCode::invalid, .text = "a part out of its order"});
 }
@@ -96,7 +100,7 @@ TEST(ControlMessages, AHelloInBytes) {
               "28000000"
               "01"
               "524f5645"
-              "0500"
+              "0600"
               "01"
               "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a");
 }
@@ -164,7 +168,7 @@ TEST(ControlMessages, FieldsOutOfTheirBoundsAreRefused) {
     refused("a long list of members", Members{.members = std::vector(Members::kMost + 1, member(1))});
     refused("a role that there is none of", Hello{.role = static_cast<Role>(3)});
     refused("a lane that there is none of", Connected{.lane = static_cast<Lane>(2)});
-    refused("a reason that there is none of", Goodbye{.reason = static_cast<Goodbye::Reason>(5)});
+    refused("a reason that there is none of", Goodbye{.reason = static_cast<Goodbye::Reason>(6)});
     refused("a code that there is none of", Goodbye{.code = static_cast<ErrorCode>(200)});
 }
 
@@ -200,15 +204,16 @@ TEST(ControlMessages, AGoodbyeCannotWriteToATerminal) {
 }
 
 TEST(ControlMessages, StatementsOfDifferentThingsDiffer) {
-    const auto one = statement(certificate(), "127.0.0.1:1", filled<PublicKey>(1));
-    for (auto change : {+[](Certificate& c) { ++c.id; }, +[](Certificate& c) { ++c.generation; },
-                        +[](Certificate& c) { ++c.issuer; }, +[](Certificate& c) { c.cluster.bytes[15] ^= 1; }}) {
-        Certificate other = certificate();
+    const auto one = statement(member(1));
+    for (auto change : {+[](Member& m) { ++m.id; }, +[](Member& m) { ++m.generation; },
+                        +[](Member& m) { m.address.back() = '1'; }, +[](Member& m) { m.key.bytes[31] ^= 1; }}) {
+        Member other = member(1);
         change(other);
-        EXPECT_NE(statement(other, "127.0.0.1:1", filled<PublicKey>(1)), one);
+        EXPECT_NE(statement(other), one);
     }
-    EXPECT_NE(statement(certificate(), "127.0.0.1:2", filled<PublicKey>(1)), one);
-    EXPECT_NE(statement(certificate(), "127.0.0.1:1", filled<PublicKey>(2)), one);
+    Member unsigned_one = member(1);
+    unsigned_one.signature = {};
+    EXPECT_EQ(statement(unsigned_one), one);
     const Nonce a = filled<Nonce>(1), b = filled<Nonce>(2);
     EXPECT_NE(statement("node", a, b, "unix:/n"), statement("peer", a, b, "unix:/n"));
     EXPECT_NE(statement("node", a, b, "unix:/n"), statement("node", b, a, "unix:/n"));
