@@ -10,7 +10,10 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
+
+#include "wire/image.hpp"
 
 namespace rove::bitcode {
 namespace {
@@ -32,7 +35,7 @@ constexpr llvm::StringLiteral kConditional[] = {"if",   "ifeq", "ifne", "ifge", 
                                                 "ifnb", "ifc",  "ifnc", "ifeqs", "ifnes", "elseif", "else", "endif"};
 // These fill up to a multiple of what they name.
 constexpr llvm::StringLiteral kAligning[] = {"align", "balign", "p2align"};
-constexpr unsigned kAlignmentMax = 4096, kAlignmentBitsMax = 12;
+constexpr auto kAlignmentBitsMax = static_cast<unsigned>(std::countr_zero(wire::kAlignmentMax));
 
 bool starts_with_any(llvm::StringRef name, std::initializer_list<llvm::StringRef> beginnings) {
     return llvm::any_of(beginnings, [name](llvm::StringRef each) { return name.starts_with(each); });
@@ -88,7 +91,7 @@ std::string why_not_here(llvm::StringRef statement) {
     if (is_plain && !sets_place) return {};
     if (llvm::is_contained(kAligning, llvm::StringRef(lower))) {
         unsigned number = 0;
-        const unsigned most = lower == "p2align" ? kAlignmentBitsMax : kAlignmentMax;
+        const unsigned most = lower == "p2align" ? kAlignmentBitsMax : wire::kAlignmentMax;
         if (!argument.split(',').first.trim().getAsInteger(0, number) && number <= most) return {};
     }
     return "the directive ." + lower.substr(0, 32);

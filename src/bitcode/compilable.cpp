@@ -9,15 +9,13 @@
 
 #include "base/targets.hpp"
 #include "bitcode/assembly.hpp"
+#include "wire/image.hpp"
 #include "wire/manifest.hpp"
 
 namespace rove::bitcode {
 namespace {
 
-// As many bytes of statics as a node keeps (CodeOptions::static_bytes_max).
-constexpr std::uint64_t kZeroBytesMax = 256UL * 1024 * 1024;
-
-// Of which architecture an intrinsic of one is, as LLVM's names begin.
+// How the names of intrinsics begin that only the module's architecture has.
 llvm::StringRef own_intrinsics(const llvm::Module& module) {
     const llvm::Triple triple(module.getTargetTriple());
     const Target* const target = target_of_arch(std::string_view(triple.getArchName()));
@@ -37,13 +35,14 @@ std::string why_not(const llvm::Function& intrinsic) {
     return {};
 }
 
-// Of the variables that count. What is larger than any bound counts as twice the larger one.
+// The bytes of the variables that count. A variable that is larger than any bound counts as twice the larger bound, so that no sum overflows.
 std::uint64_t bytes_of(const llvm::Module& module, bool (*counts)(const llvm::GlobalVariable&)) {
+    constexpr std::uint64_t kTooMany = 2 * wire::kNodeStaticBytesMax;
     std::uint64_t bytes = 0;
     for (const llvm::GlobalVariable& variable : module.globals()) {
         if (variable.isDeclaration() || !counts(variable)) continue;
         const llvm::TypeSize size = module.getDataLayout().getTypeAllocSize(variable.getValueType());
-        bytes += size.isScalable() ? 2 * kZeroBytesMax : std::min<std::uint64_t>(size, 2 * kZeroBytesMax);
+        bytes += size.isScalable() ? kTooMany : std::min<std::uint64_t>(size, kTooMany);
     }
     return bytes;
 }
@@ -65,12 +64,12 @@ Status check_size(const llvm::Module& module) {
 }  // namespace
 
 Status check_zeros(const llvm::Module& module) {
-    if (bytes_of(module, &is_zero) <= kZeroBytesMax) return {};
+    if (bytes_of(module, &is_zero) <= wire::kNodeStaticBytesMax) return {};
     return fail(
         ErrorCode::unsupported,
         "its variables have more than {} bytes, the most for which a node compiles; allocate memory when it runs, "
         "or use a buffer",
-        kZeroBytesMax);
+        wire::kNodeStaticBytesMax);
 }
 
 Status check_compilable(const llvm::Module& module) {

@@ -13,11 +13,10 @@
 
 #include <algorithm>
 
+#include "wire/image.hpp"
+
 namespace rove::bitcode {
 namespace {
-
-// A page: how code and data are aligned where they are loaded.
-constexpr std::uint64_t kAlignmentMax = 4096;
 
 std::string shown(const llvm::GlobalValue& value) {
     return llvm::demangle(value.getName().str());
@@ -59,10 +58,10 @@ Status check_runnable(const llvm::Module& module) {
     ROVE_CHECK(check_vtables(module));
     for (const llvm::GlobalObject& object : module.global_objects()) {
         const llvm::StringRef name = object.getName();
-        if (object.getAlign().valueOrOne().value() > kAlignmentMax)
+        if (object.getAlign().valueOrOne().value() > wire::kAlignmentMax)
             return fail(ErrorCode::unsupported,
                         "{} is aligned to {} bytes, and what travels to {} at most; allocate it when it runs",
-                        shown(object), object.getAlign()->value(), kAlignmentMax);
+                        shown(object), object.getAlign()->value(), wire::kAlignmentMax);
         if (object.isDeclaration() && !object.use_empty() &&
             (name.starts_with("__start_") || name.starts_with("__stop_")))
             return fail(ErrorCode::unsupported,

@@ -24,6 +24,7 @@
 #include "package/package.hpp"
 #include "rove/forms.hpp"
 #include "rove/rove.h"
+#include "wire/image.hpp"
 
 namespace rove::bitcode {
 class Compiler;
@@ -52,7 +53,7 @@ struct CodeOptions {
     // Packages known at once. With manifests of at most 64 KiB, 256 MiB.
     std::size_t packages_max = 4096;
     // Writable statics kept over evictions; a package that would pass it is refused as overloaded.
-    std::size_t static_bytes_max = 256 * 1024 * 1024;
+    std::size_t static_bytes_max = wire::kNodeStaticBytesMax;
     // Called when code that someone waited for has been loaded or compiled, or could not be (enter then gives the error).
     std::function<void(const Digest& package)> on_ready;
     // Where the compiler is from; nothing: librove-jit.so. Tests give one of their own.

@@ -41,7 +41,7 @@ Status check_shape(const Image& image) {
                     kImageDataBytesMax);
     if (image.data.size() > image.data_bytes)
         return fail(ErrorCode::invalid, "image: more statics than it has room for");
-    if (!std::has_single_bit(image.data_alignment) || image.data_alignment > 4096)
+    if (!std::has_single_bit(image.data_alignment) || image.data_alignment > kAlignmentMax)
         return fail(ErrorCode::invalid, "image: statics aligned to {}", image.data_alignment);
     const auto array = [block](std::uint32_t offset, std::uint32_t count) {
         return offset % 8 == 0 && inside(offset, std::uint64_t{8} * count, block);

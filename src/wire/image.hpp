@@ -43,7 +43,7 @@ struct Image {
     ByteBuffer block;
     ByteBuffer data;                    // the initialised part of the data segment
     std::uint32_t data_bytes = 0;       // whole data segment, zero-filled after `data`
-    std::uint32_t data_alignment = 16;  // a power of two, at most 4096
+    std::uint32_t data_alignment = 16;  // a power of two, at most kAlignmentMax
     std::uint32_t eh_frame_offset = 0;  // in the block; eh_frame_bytes 0: none
     std::uint32_t eh_frame_bytes = 0;
     std::uint32_t init_array_offset = 0;  // in the block: 8-byte function addresses, relocated like any other
@@ -57,6 +57,11 @@ struct Image {
 
 // The most writable statics of one package; uninitialised ones cost nothing to send.
 inline constexpr std::uint32_t kImageDataBytesMax = 64U * 1024 * 1024;
+// The most writable statics that a node keeps for all packages, unless it is told otherwise (CodeOptions::static_bytes_max). Bitcode
+// whose zero-initialised variables need more is not compiled.
+inline constexpr std::size_t kNodeStaticBytesMax = std::size_t{256} * 1024 * 1024;
+// The largest alignment of code and variables that travel: a page, because that is how the segments are aligned in memory.
+inline constexpr std::uint32_t kAlignmentMax = 4096;
 
 // The prefix of the names of writable statics in the bitcode form, which are numbered from 0.
 inline constexpr std::string_view kStaticPrefix = "rove.static.";

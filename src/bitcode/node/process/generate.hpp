@@ -11,20 +11,21 @@
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
+#include "wire/image.hpp"
 
 namespace rove::bitcode {
 
-// Of an object file: a package's slice has 64 MiB at most, and relocations and unwind tables come to it. A node has it in memory four times
-// while it links.
+// The size of an object file: a package's slice has 64 MiB at most, and relocations and unwind tables are added to it. A node has the
+// file in memory four times while it links.
 inline constexpr std::size_t kObjectBytesMax = std::size_t{128} << 20;
-// Of what is loaded of it: its code, and as many zeros as a node keeps for statics (compilable.hpp), with what they are aligned to.
-inline constexpr std::size_t kLoadedBytesMax = kObjectBytesMax + (std::size_t{256} << 20);
-// Of its sections: the linker notes for each which others it reaches, so it takes memory by the square of their number: 250 MiB for 3,000
-// (LLVM 19). Code that rove has built has some 20.
+// The size of the sections that are loaded: code, and zeros for as many statics as a node keeps, with the padding that aligns them.
+inline constexpr std::size_t kLoadedBytesMax = kObjectBytesMax + wire::kNodeStaticBytesMax;
+// The number of its sections. The linker notes for each section which others it reaches, so its memory grows with the square of their
+// number: 250 MiB for 3,000 (LLVM 19). Code that rove has built has some 20.
 inline constexpr std::size_t kSectionsMax = 1024;
-// Of its symbols, local ones included. SQLite has 3,000.
+// The number of its symbols, local ones included. SQLite has 3,000.
 inline constexpr std::size_t kSymbolsMax = std::size_t{1} << 18;
-// Of the names among them that others may ask for. A manifest lists 8,192 at most; constructors and anchors come to these.
+// The number of symbols that others may ask for. A manifest lists 8,192 at most; constructors and anchors are added to these.
 inline constexpr std::size_t kNamesMax = std::size_t{1} << 16;
 inline constexpr std::size_t kNameBytesMax = std::size_t{8} << 20;
 
