@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bitcode/values.hpp"
 #include "wire/image.hpp"
 
 namespace rove::bitcode {
@@ -102,12 +103,10 @@ LabelHolders label_holders(const llvm::Module& module) {
     return holders;
 }
 
-// Found by the linker and by whoever asks the module for the name, and reached directly from inside.
+// Gives the value a name by which the linker finds it in both forms.
 void name(llvm::GlobalValue& value, std::size_t number) {
     value.setName(std::string(wire::kAnchorPrefix) + std::to_string(number));
-    value.setLinkage(llvm::GlobalValue::ExternalLinkage);
-    value.setVisibility(llvm::GlobalValue::HiddenVisibility);
-    value.setDSOLocal(true);
+    make_hidden(value);
 }
 
 // Somewhere else in memory, at any distance.

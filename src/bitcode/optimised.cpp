@@ -1,6 +1,7 @@
 #include "bitcode/optimised.hpp"
 
 #include "bitcode/emit.hpp"
+#include "bitcode/values.hpp"
 
 namespace rove::bitcode {
 namespace {
@@ -39,18 +40,13 @@ bool holds_for_all(const llvm::Any& code, llvm::function_ref<bool(const llvm::Fu
 Apart::Apart(llvm::Module& module) : module_(module) {
     for (llvm::Function& function : module) {
         if (!is_optimised(function) || !function.hasLocalLinkage() || function.getInstructionCount() < kLarge) continue;
-        function.setLinkage(llvm::GlobalValue::ExternalLinkage);
-        function.setVisibility(llvm::GlobalValue::HiddenVisibility);
-        function.setDSOLocal(true);
+        make_hidden(function);
         functions_.emplace_back(&function);
     }
 }
 
 void Apart::end() {
-    for (llvm::Function* function : left()) {
-        function->setVisibility(llvm::GlobalValue::DefaultVisibility);
-        function->setLinkage(llvm::GlobalValue::InternalLinkage);
-    }
+    for (llvm::Function* function : left()) make_internal(*function);
     for (llvm::Function& function : module_) function.removeFnAttr(kOptimised);
     leave_out_unreached(module_);
 }

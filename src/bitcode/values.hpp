@@ -35,6 +35,19 @@ inline void keep_cpu_features(llvm::Function& function, llvm::function_ref<bool(
     if (!kept.empty()) function.addFnAttr("target-features", kept);
 }
 
+// Lets other objects and look-ups find a definition by its name, and code beside it reach it directly.
+inline void make_hidden(llvm::GlobalValue& value) {
+    value.setLinkage(llvm::GlobalValue::ExternalLinkage);
+    value.setVisibility(llvm::GlobalValue::HiddenVisibility);
+    value.setDSOLocal(true);
+}
+
+// Reverses make_hidden() for a definition that was internal before.
+inline void make_internal(llvm::GlobalValue& value) {
+    value.setVisibility(llvm::GlobalValue::DefaultVisibility);  // LLVM allows internal values no other
+    value.setLinkage(llvm::GlobalValue::InternalLinkage);
+}
+
 // A variable that the code writes, one for all threads.
 [[nodiscard]] inline bool is_static(const llvm::GlobalVariable& variable) {
     return !variable.isDeclaration() && !variable.isConstant() && !variable.isThreadLocal() &&

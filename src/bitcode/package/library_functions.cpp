@@ -4,6 +4,7 @@
 #include <llvm/TargetParser/Triple.h>
 
 #include "bitcode/emit.hpp"
+#include "bitcode/values.hpp"
 
 namespace rove::bitcode {
 
@@ -20,18 +21,13 @@ void LibraryFunctions::begin() {
     for (const std::string& name : names_) {
         llvm::Function* const function = module_.getFunction(name);
         if (function == nullptr || function->isDeclaration() || !function->hasLocalLinkage()) continue;
-        function->setLinkage(llvm::GlobalValue::ExternalLinkage);
-        function->setVisibility(llvm::GlobalValue::HiddenVisibility);
-        function->setDSOLocal(true);
+        make_hidden(*function);
         begun_.push_back(function);
     }
 }
 
 void LibraryFunctions::end() {
-    for (llvm::Function* const function : begun_) {
-        function->setVisibility(llvm::GlobalValue::DefaultVisibility);  // as internal ones must
-        function->setLinkage(llvm::GlobalValue::InternalLinkage);
-    }
+    for (llvm::Function* const function : begun_) make_internal(*function);
     if (!begun_.empty()) leave_out_unreached(module_);
     begun_.clear();
 }

@@ -16,12 +16,6 @@ namespace {
 // Before a function's name in objects: one that the program calls as C's library does (an inline memcpy) is not the library's.
 constexpr llvm::StringLiteral kPrefix = "rove.shared.";
 
-void make_hidden(llvm::GlobalValue& value) {
-    value.setLinkage(llvm::GlobalValue::ExternalLinkage);
-    value.setVisibility(llvm::GlobalValue::HiddenVisibility);
-    value.setDSOLocal(true);
-}
-
 // A module of one function. What the function reaches is declared there, but constants that nobody knows by an address are copied.
 class Unit final : llvm::ValueMaterializer {
 public:
