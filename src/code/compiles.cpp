@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/transient.hpp"
+
 namespace rove::code {
 
 namespace {
@@ -163,13 +165,13 @@ void Compiles::compile_one(PackageCode& package) {
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!done) {
         package.give_up_linking();
-        const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
-        if (code && !for_now) new_codes_.leave(package, std::move(*code));
-        package.compile = for_now ? PackageCode::Compile::none : PackageCode::Compile::failed;
+        const bool transient = is_transient(done.error());
+        if (code && !transient) new_codes_.leave(package, std::move(*code));
+        package.compile = transient ? PackageCode::Compile::none : PackageCode::Compile::failed;
         // The image, if there is one, goes on, or is run from now on if it came meanwhile. Without an image the calls fail.
         const bool image_follows = !code && includes(options_.forms, Forms::image) && package.has_stored(Forms::image);
         if (package.image || image_follows) return;
-        if (for_now)
+        if (transient)
             package.refuse(std::move(done.error()));
         else
             package.error = std::move(done.error());

@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "base/transient.hpp"
+
 namespace rove::code {
 
 Status Constructors::run(PackageCode& package, Duty duty, const std::function<void()>& constructors) {
@@ -84,7 +86,7 @@ void Constructors::destroy(Thread& mine, PackageCode& package, const std::string
         package.destructors.run_of_thread(thread);
         package.destructors.run();
     };
-    const auto goes_on = [](const Status& each) { return !each && each.error().code() != ErrorCode::overloaded; };
+    const auto goes_on = [](const Status& each) { return !each && !is_transient(each.error()); };
     for (bool more = true; more && !package.destructors.empty();)
         more = goes_on(mine.thread && !mine.thread->has_ended() ? mine.thread->run(there, "destructor", destructors)
                                                                 : in_own_thread(there, "destructor", destructors));

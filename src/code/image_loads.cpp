@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/transient.hpp"
+
 namespace rove::code {
 
 namespace {
@@ -108,7 +110,7 @@ void ImageLoads::load_apart(PackageCode& package) {
     package.loading = false;
     if (!loaded) package.give_up_linking();
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
-    if (!loaded && loaded.error().code() == ErrorCode::overloaded)
+    if (!loaded && is_transient(loaded.error()))
         package.refuse(std::move(loaded.error()));
     else if (!loaded)
         package.error = std::move(loaded.error());
@@ -133,7 +135,7 @@ Status ImageLoads::load_image(PackageCode& package) {
         package.has_constructors = true;
         ROVE_CHECK(evictor_.check_stays(package, 0));
         Status constructed = constructors_.run(package, Duty::images, [&code] { code.image->construct(); });
-        if (!constructed && !lock_.has_stopped() && constructed.error().code() != ErrorCode::overloaded)
+        if (!constructed && !lock_.has_stopped() && !is_transient(constructed.error()))
             new_codes_.leave(package, std::move(code));
         ROVE_CHECK(std::move(constructed));
     }

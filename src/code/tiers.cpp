@@ -1,5 +1,7 @@
 #include "code/tiers.hpp"
 
+#include "base/transient.hpp"
+
 namespace rove::code {
 
 std::string Tiers::why_no_form() const {
@@ -60,7 +62,7 @@ Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package, NodeId as
         const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
         const Result<bool> loaded = images_.load_if_quick(package, slice);
         if (!loaded) {
-            if (loaded.error().code() != ErrorCode::overloaded) package.error = loaded.error();  // others may make room
+            if (!is_transient(loaded.error())) package.error = loaded.error();
             return tl::unexpected<Error>(loaded.error());
         }
         if (!*loaded) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/transient.hpp"
 #include "peer/names.hpp"
 #include "program/callables.hpp"
 #include "program/residents.hpp"
@@ -51,8 +52,7 @@ Result<code::Function*> FunctionFinder::in_line(PeerState& from, const wire::Fra
         !added)
         return wrong(added.error().message());
     const Result<std::shared_ptr<PackageStore>> kept = cache_->add(*store, false, from.back);
-    if (!kept && kept.error().code() == ErrorCode::overloaded)
-        return fail(ErrorCode::overloaded, "a function on {}: {}", name_(), kept.error().message());
+    if (!kept && is_transient(kept.error())) return prefixed(kept.error(), fmt::format("a function on {}", name_()));
     if (!kept) return wrong(kept.error().message());
     from.code.sent.insert((*kept)->digest());
     code::Function* function = cache_->find(id);

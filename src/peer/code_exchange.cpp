@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/transient.hpp"
 #include "peer/names.hpp"
 
 namespace rove {
@@ -151,7 +152,7 @@ void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
         }
         added = part_arrived(from, chunk, arrival.taken(piece).take());
     }
-    if (!added && added.error().code() == ErrorCode::overloaded) {
+    if (!added && is_transient(added.error())) {
         from.code.refused = {chunk.package, added.error()};
         give_up_parked(from, chunk.package, added.error());
     } else if (!added) {

@@ -16,6 +16,7 @@
 #include "base/log.hpp"
 #include "base/made_once.hpp"
 #include "base/mangled.hpp"
+#include "base/transient.hpp"
 #include "code/own_code.hpp"
 #include "package/bundle.hpp"
 #include "package/digest.hpp"
@@ -104,7 +105,7 @@ Result<const Callable::Code*> code_of(const Callable& callable) try {
         if (!code.package && code.why_not.empty() && !code::has_own_bitcode()) code.why_not = why_not_in_bundle();
         if (!code.package && code.why_not.empty()) {
             Result<std::shared_ptr<PackageStore>> taken = code::package_of_own(callable.key);
-            if (!taken && taken.error().code() == ErrorCode::overloaded) throw_error(taken.error());
+            if (!taken && is_transient(taken.error())) throw_error(taken.error());
             if (taken)
                 code.package = std::move(*taken);
             else
