@@ -48,7 +48,7 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
         module->setTargetTriple(triple);
         module->setDataLayout(machine.createDataLayout());
         define_initial_values(*module);
-        // Before joining, as these would be joined into strange names otherwise.
+        // Before the modules are joined: joining would add to these.
         llvm::StripDebugInfo(*module);
         if (auto* ident = module->getNamedMetadata("llvm.ident")) ident->eraseFromParent();
         if (!joined)
@@ -56,13 +56,13 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
         else if (llvm::Linker::linkModules(*joined, std::move(module)))
             return fail(ErrorCode::invalid, "{} does not link with those before it: {}", name, diagnostics);
     }
-    // Neither says anything to who receives the code, and paths differ from machine to machine.
+    // The receiver needs neither name, and paths would make packages of the same code differ between machines.
     joined->setModuleIdentifier("rove");
     joined->setSourceFileName("rove");
     return joined;
 }
 
-// A CPU's instructions are imports that no symbol stands for.
+// Extensions of the CPU are imported by name, although no symbol has such a name.
 void add_cpu_needs(Prepared& prepared, const std::vector<std::vector<std::string>>& needs) {
     for (std::size_t row = 0; row < needs.size(); ++row)
         for (const std::string& name : needs[row]) {
@@ -72,37 +72,49 @@ void add_cpu_needs(Prepared& prepared, const std::vector<std::vector<std::string
         }
 }
 
-// What the code needs, by name.
-Status find_needs(const PrepareRequest& request, llvm::Module& module, llvm::TargetMachine& machine,
-                  const std::vector<llvm::Function*>& shared, const std::set<std::string>& defined,
-                  const std::string& diagnostics, Prepared& prepared) {
-    prepared.needs = needs_of(module, prepared.entries, prepared.exports);
-    std::vector<std::string> declared;
+// An optimised module, and what is known of it when its object file is made.
+struct Optimised {
+    llvm::Module& module;
+    llvm::TargetMachine& machine;
+    const std::vector<llvm::Function*>
+        shared;                           // functions that get objects of their own, which other packages have, too
+    const std::set<std::string> defined;  // the names that the sources define
+    const std::string& diagnostics;       // LLVM's, of everything that was done so far
+};
+
+std::vector<std::string> declared_names(const llvm::Module& module) {
+    std::vector<std::string> names;
     for (const llvm::GlobalObject& object : module.global_objects())
-        if (object.isDeclaration() && !object.getName().starts_with("llvm."))
-            declared.push_back(object.getName().str());
+        if (object.isDeclaration() && !object.getName().starts_with("llvm.")) names.push_back(object.getName().str());
+    return names;
+}
+
+// Finds the names that the code needs. Makes the object file where it is asked for or needed for that, which changes the module.
+Status find_needs(const PrepareRequest& request, const Optimised& code, Prepared& prepared) {
+    prepared.needs = needs_of(code.module, prepared.entries, prepared.exports);
+    std::vector<std::string> declared = declared_names(code.module);
     ROVE_CHECK(check_sanitizers(declared));
-    const std::set<std::string> words = words_of_assembly(module);
+    const std::set<std::string> words = words_of_assembly(code.module);
     if (!request.object && words.empty()) {
         prepared.imports = std::move(declared);
         return {};
     }
-    // Last: code generation changes the module. Assembly may name a function, and expects it in its own object.
+    // Assembly may name a function, and expects it in its own object.
     if (request.object && request.shared != nullptr && words.empty()) {
-        ROVE_TRY(prepared.shared, take_out(module, machine, shared, diagnostics, *request.shared));
+        ROVE_TRY(prepared.shared, take_out(code.module, code.machine, code.shared, code.diagnostics, *request.shared));
     }
-    ROVE_TRY(ByteBuffer object, write_object(module, machine));
-    if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
+    ROVE_TRY(ByteBuffer object, write_object(code.module, code.machine));
+    if (!code.diagnostics.empty()) return fail(ErrorCode::invalid, "{}", code.diagnostics);
     std::vector<Bytes> objects{object};
     for (const auto& each : prepared.shared) objects.emplace_back(each->object);
     ROVE_TRY(prepared.imports, undefined_names(objects));
-    ROVE_CHECK(check_imports(prepared.imports, defined, declared, words));
+    ROVE_CHECK(check_imports(prepared.imports, code.defined, declared, words));
     if (!request.object) {  // it was made for what assembly names
         prepared.imports = std::move(declared);
         return {};
     }
     prepared.object = std::move(object);
-    // What the code generator calls by itself, whoever is the reason.
+    // The code generator's own calls (memcpy) count as needs of the whole package, whichever entry causes them.
     for (const std::string& name : prepared.imports)
         if (std::find(declared.begin(), declared.end(), name) == declared.end()) prepared.needs.front().push_back(name);
     return {};
@@ -126,7 +138,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
             ErrorCode::invalid,
             "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
     prepared.replaced = leave_out_allocation(*module);
-    const std::set<std::string> defined = defined_names(*module);
+    std::set<std::string> defined = defined_names(*module);
     leave_out_instrumentation(*module);
     define_exit_handlers(*module);
     register_destructors(*module);
@@ -157,7 +169,8 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     if (llvm::verifyModule(*module, &out)) return fail(ErrorCode::internal, "the prepared module is broken: {}", why);
     prepared.bitcode = write_bitcode(*module);
     const std::vector<std::vector<std::string>> of_cpu = cpu_needs_of(*module, prepared.entries, prepared.exports);
-    ROVE_CHECK(find_needs(request, *module, *machine, shared.left(), defined, diagnostics, prepared));
+    const Optimised optimised{*module, *machine, shared.left(), std::move(defined), diagnostics};
+    ROVE_CHECK(find_needs(request, optimised, prepared));
     add_cpu_needs(prepared, of_cpu);
     return prepared;
 }
