@@ -1,4 +1,4 @@
-/* What the templates of rove/rove.hpp call. It is plain C, so that a function that travels calls the same functions as one that is resident.
+/* The functions that the templates of rove/rove.hpp call. They are plain C, so that code that travels calls the same ones as resident code.
  * Programs use rove/rove.hpp or rove/rove.h instead.
  *
  * Threads: any, except for functions that take a rove_here, which are called as in rove/rove.h. Times are in ns; negative: for ever.
@@ -64,7 +64,7 @@ void rove_payload_read(rove_here* here) ROVE_NOTHROW;
 /* Copies the payload, so that its place in the mailbox becomes free; the copy is valid until the function returns. Returns the payload itself,
  * which is valid as long, if it is not in a mailbox or there is no memory for a copy. */
 const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) ROVE_NOTHROW;
-/* As rove_payload_read. Also declares that this function can be begun while its payload is still arriving: rove_payload_coming. */
+/* rove_payload_read, which also declares that this function can be begun while its payload is still arriving: rove_payload_coming. */
 void rove_payload_gathers(rove_here* here) ROVE_NOTHROW;
 /* The size of a payload that is still arriving; the payload passed to the function is empty then, and the call itself has not arrived: before
  * rove_payload_next reports that it has, the user's function must not be called. 0: the payload has arrived. */
@@ -72,7 +72,7 @@ size_t rove_payload_coming(rove_here* here) ROVE_NOTHROW;
 /* Waits for the payload's next part, which is valid until the next call of this. *part is NULL after the last part, when the call has arrived.
  * ROVE_CANCELLED: the call will not arrive, and the function must return. */
 int rove_payload_next(rove_here* here, const void** part, size_t* size) ROVE_NOTHROW;
-/* As rove_reply, with a result in pieces, which are read before this returns. */
+/* rove_reply with a result in pieces, which are read before this returns. */
 int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) ROVE_NOTHROW;
 /* Lets another thread of the node serve from now on, for a function that is known to run long. */
 void rove_hand_over(rove_here* here) ROVE_NOTHROW;
@@ -104,7 +104,7 @@ int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) ROVE_NOTH
 int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* size) ROVE_NOTHROW;
 /* Waits; *data is the result in place, valid until the call is dropped. Errors: the call's own. */
 int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) ROVE_NOTHROW;
-/* As rove_pending_result; but a result that is larger than a frame, and of which no part has arrived yet, is passed to `take` part by part as
+/* rove_pending_result, but a result that is larger than a frame, and of which no part has arrived yet, is passed to `take` part by part as
  * it arrives, and *data is NULL then. `take` runs in any thread while this waits, and must not call Rove. It returns 1; or 0 if the bytes are
  * not what it expects, which ends the call as ROVE_INVALID; or less if it has no memory for them: ROVE_FAILED. */
 int rove_pending_gather(const rove_pending* pending,

@@ -1,4 +1,4 @@
-// What can be called on another node, and the ways to wrap a function before it is sent.
+// The functions that can be called on another node, and the ways to wrap one before it is sent.
 //
 //   rove::fn<f>               a free, static or member function; a member function's object is its first argument
 //   a lambda or functor       with captures whose bytes can be copied
@@ -38,7 +38,7 @@ namespace rove {
 template <auto kFunction>
 inline constexpr detail::Fn<kFunction> fn{};
 
-// A function whose first arguments are `values`. They travel like any argument, so they may be what a lambda cannot capture.
+// A function whose first arguments are `values`. They travel like any argument, so they may be of types that a lambda cannot capture.
 template <typename F, typename... Values>
 [[nodiscard]] auto bind(F function, Values&&... values) {
     return detail::Bound<F, std::decay_t<Values>...>{std::move(function), {std::forward<Values>(values)...}};

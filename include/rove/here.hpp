@@ -32,7 +32,7 @@ class HerePeer {
 public:
     [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
 
-    // As rove::Peer's. While a function waits for a call, its thread serves the node, and may run other functions on top of it; see
+    // As those of rove::Peer. While a function waits for a call, its thread serves the node, and may run other functions on top of it; see
     // rove::no_nesting.
     template <typename F, typename... Args>
         requires(!std::is_same_v<F, Within>)
@@ -51,7 +51,7 @@ public:
     template <typename F, typename... Args>
     void post(Within limit, const F& function, const Args&... args) const;
 
-    // As rove::Peer's, on a node to which this one has a link. The memory belongs to this node, and may outlive the function. It calls
+    // As that of rove::Peer, on a node to which this one has a link. The memory belongs to this node, and may outlive the function. It calls
     // librove's C++ functions, so it works in programs that are linked with librove.so, as resident functions are. On a plain `rove node`
     // the call of a function that uses it ends as `failed`, and the message names the missing symbols.
     template <typename T>

@@ -86,7 +86,7 @@ struct NodeOptions {
     // The address of a node to join. All nodes that have joined one another get dense ids and know each other. Empty: none.
     std::string join = {};
     FabricChoice fabric = FabricChoice::best;
-    // Who serves the node: receives replies, and runs functions and callbacks.
+    // Which threads serve the node: receive replies, and run functions and callbacks.
     //   true   threads of the node's own
     //   false  the thread that is in poll(), or that waits for a call; without them nothing is served, and a post over a socket, which is
     //          coalesced with others, is sent with the next of them. The serving thread runs functions and callbacks in place. While it is
@@ -100,7 +100,7 @@ struct NodeOptions {
     // are in functions. 1: each function runs to its end before the next begins, and nothing else is done in that time.
     unsigned threads = 4;
     Waiting waiting = Waiting::balanced;
-    // What rove_host_object and Here::host_object return on this node. Not owned.
+    // The pointer that rove_host_object and Here::host_object return on this node. Not owned.
     void* host_object = nullptr;
     // A directory of *.rove files whose functions are resident from the start. Empty: none.
     std::filesystem::path packages = {};
@@ -115,7 +115,7 @@ struct NodeOptions {
     // The file whose bytes prove, on loopback TCP, that both ends belong to the same user; created if it does not exist.
     // Empty: $ROVE_COOKIE, else rove/cookie under $XDG_CONFIG_HOME or ~/.config.
     std::filesystem::path cookie = {};
-    // What is logged to stderr: trace, debug, info, warn, error or off. One setting for the process: the last node's.
+    // The lowest level that is logged to stderr: trace, debug, info, warn, error or off. One setting for the process: the last node's.
     std::string log = "warn";
     // How long the end of a node may take. After four fifths of it, calls that functions wait for end as `cancelled`. A function that
     // has not returned at the end of the grace is abandoned, in a thread that is not joined.
@@ -451,7 +451,7 @@ public:
     // The functions of this program.
     ROVE_GIVES_VECTOR [[nodiscard]] static std::vector<FunctionDescription> functions();
     // Serves the node: handles the frames that have arrived and returns how many; waits up to `wait` for the first (negative: for ever). If
-    // another thread serves already, it waits for as long, or until that thread has brought what some thread waits for.
+    // another thread serves already, it waits for the same time, or until that thread has handled something for which a thread waits.
     unsigned poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
     // Ends a poll() that waits; if none does, the next poll() does not wait. May be called from any thread and from a signal handler.
     void wake() noexcept;

@@ -23,7 +23,7 @@ namespace rove {
 
 namespace detail {
 
-// What PeerGroup::reduce returns.
+// The result of PeerGroup::reduce, while its calls are in flight.
 template <typename T, typename Op>
 class [[nodiscard]] Reduction {
 public:

@@ -29,7 +29,7 @@ extern "C" {
 /* The version of the ABI between shipped code and the node. A package built for another version is refused. */
 #define ROVE_ABI_VERSION 1
 
-/* What every function returns: 0, or an error whose number says what the caller can do next. */
+/* The result of every function: 0, or an error whose number says what the caller can do next. */
 enum rove_error {
     ROVE_OK = 0,
     ROVE_INVALID = 1,      /* the call is wrong: fix it */
@@ -48,7 +48,7 @@ enum rove_error {
 
 /* ---- For shipped code -------------------------------------------------------------------------------------- */
 
-/* Where a running function is and for whom it runs. Valid until the function returns, on its thread only. */
+/* The node on which a function runs, and the call for which it runs. Valid until the function returns, on its thread only. */
 typedef struct rove_here rove_here;
 
 /* The id of a node, dense from 0; ids with the top bit set are clients'. rove_forward and rove_post cannot address clients; C++ functions

@@ -49,7 +49,7 @@ struct migratable<std::complex<T>> {
     static constexpr bool safe = true;
 };
 
-// Of one process only.
+// These mean something in one process only.
 class Peer;
 template <typename T>
 class Call;

@@ -1,5 +1,5 @@
-// What is checked when a call is compiled: whether the function, its parameters, its result and the arguments can be sent. Each check brings
-// a message of its own that says what to do; these messages are part of the API (docs/works-at-home.md lists them).
+// Checks when a call is compiled whether the function, its parameters, its result and the arguments can be sent. Each check prints a message of
+// its own that says what to do; these messages are part of the API (docs/works-at-home.md lists them).
 //
 // Each struct below has `kFine`, and explain(), whose static_asserts print the message for the first mistake. A type for which a message was
 // printed is not compiled any further, otherwise the compiler would add errors of its own.
@@ -46,7 +46,7 @@ constexpr bool is_lost_reference() {
 template <typename T>
 struct IsElsewhere : std::bool_constant<travel::Shows<T>::value || IsBuffer<T>::value> {};
 
-// What is wrong with the type of a value, wherever it is. kAside: its place has words of its own for it, or it does not travel as a value.
+// The mistake in the type of a value, wherever the value is. kAside: its place has a message of its own, or it does not travel as a value.
 template <typename V, bool kAside>
 struct Flaws {
     template <template <typename> typename Is>

@@ -270,8 +270,8 @@ private:
     }
 };
 
-// What a program reports about an Offload, once, before main(). `rove bundle` finds the source's name in the program's file by the words
-// "\1rove source: " before it, because it must use the same name, and under a precompiled header __BASE_FILE__ is the header's.
+// Reports an Offload of this program to librove, once, before main(). `rove bundle` finds the source's name in the program's file by the text
+// "\1rove source: " before it, because it must use the same name, and under a precompiled header __BASE_FILE__ names the header.
 inline constexpr std::size_t kSourceMark = sizeof("\1rove source: ") - 1;
 template <typename O, typename F, typename R, typename... Vs>
 struct Enrolled {

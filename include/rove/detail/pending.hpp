@@ -192,7 +192,7 @@ struct FirstOf {
 
 // ---- callbacks
 
-// What Call::then does: `callback` gets the call once that has ended.
+// The implementation of Call::then: passes the call to `callback` after the call's end.
 template <typename C, typename Callback>
 void then(C&& call, Callback&& callback) {
     struct State {

@@ -19,7 +19,7 @@ constexpr std::uint32_t mix(std::uint32_t schema, std::uint64_t value) {
     return schema;
 }
 
-// What a schema begins with, so that types of different kinds differ. The numbers are those of the wire: they never change.
+// The first number of a schema, so that types of different kinds differ. The numbers travel on the wire: they never change.
 enum SchemaKind : std::uint32_t {
     kOpaque = 1,     // no more than size and alignment is known
     kMap = 2,        // of keys and values

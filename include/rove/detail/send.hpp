@@ -165,7 +165,7 @@ const Callable& callable() {
         return Enrolment<O, F, R, Values>::callable;
 }
 
-// What a function is wrapped in (rove/function.hpp).
+// The wrappers of rove/function.hpp: which one a type is, and what is in it.
 enum class Wrapper { none, policy, named, bound, exactly };
 template <typename F>
 struct Wrapping {

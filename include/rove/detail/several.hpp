@@ -1,4 +1,4 @@
-// What rove::when_all and rove::when_any return (rove/call.hpp).
+// The results of rove::when_all and rove::when_any (rove/call.hpp).
 #pragma once
 
 #include <algorithm>

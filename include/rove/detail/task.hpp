@@ -20,7 +20,7 @@ class Task;
 
 namespace detail {
 
-// What sync_wait knows about the task that it runs.
+// The state of a task that sync_wait runs.
 struct Driver {
     std::atomic<void*> engine{nullptr};  // of the node that the task, or one that it waits for, waited for last
     std::atomic<bool> done{false};

@@ -105,7 +105,7 @@ inline constexpr bool kIsLevel<cereal::BinaryData<T>> = false;
 template <typename T>
 inline constexpr bool kIsLevel<cereal::memory_detail::PtrWrapper<T>> = false;
 
-// What reading and writing record before and after a value.
+// Called before and after a value is read or written: counts how deep values nest, and notes weak pointers.
 template <typename T>
 struct Around {
     template <typename Archive>

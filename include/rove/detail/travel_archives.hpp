@@ -107,7 +107,7 @@ public:
         if (at < to_.size() || whole.count == 0) whole.pieces[whole.count++] = {to_.data() + at, to_.size() - at};
         return whole;
     }
-    // As write(), for bytes that do not change until the whole has been sent.
+    // write() for bytes that do not change until all has been sent.
     void write_lasting(const void* data, std::size_t bytes) {
         if (bytes < kInPlaceBytesMin || in_place_count_ == kInPlaceMax) return write(data, bytes);
         if (grow(bytes)) in_place_[in_place_count_++] = {to_.size(), {data, bytes}};
@@ -120,7 +120,7 @@ public:
         const std::size_t lacks = (alignment - size_ % alignment) % alignment;
         if (grow(lacks)) to_.resize(to_.size() + lacks);
     }
-    // Of everything that was written, including bytes that were only counted.
+    // The size of everything that was written, including bytes that were only counted.
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] bool fits() const { return size_ <= ROVE_MESSAGE_BYTES_MAX; }
 

@@ -1,5 +1,5 @@
-// What values of the standard library's types hold, for the messages of checks.hpp. Types of the program's own hold nothing here: what
-// they serialise is not known before cereal writes them.
+// The types of the values that the standard library's types hold, for the messages of checks.hpp. Types of the program's own hold nothing here:
+// their members are not known before cereal writes them.
 #pragma once
 
 #include <memory>
@@ -79,7 +79,7 @@ constexpr bool points_within() {
 template <typename T>
 using PointsWithin = std::bool_constant<points_within<std::remove_cv_t<T>>()>;
 
-// Whether T holds a constant, into which nothing can be read. What a pointer shows is made anew.
+// Whether T holds a constant, into which nothing can be read. The object of a pointer is made new, so it may be constant.
 template <typename T, typename... Above>
 constexpr bool holds_constant() {
     if constexpr (std::is_const_v<T>)
@@ -92,7 +92,7 @@ constexpr bool holds_constant() {
         }(held_by<T>());
 }
 
-// Whether a value that T holds would be made by default before it is read, and cannot be. Behind a pointer cereal can use what is private.
+// Whether T holds a value that must be default-constructed to be read, and cannot be. For a pointer's object cereal can use a private one.
 template <typename T, typename E>
 constexpr bool is_unmade() {
     return !std::is_default_constructible_v<E> && !DeletesByState<E>::value && (!kIsPointer<T> || Bitwise<E>);
