@@ -29,7 +29,7 @@ bool is_beside_core(const llvm::GlobalValue& value, bool with_malloc) {
         {"pvalloc", "ptr (i64)"},
         {"malloc_usable_size", "i64 (ptr)"},
     };
-    // What allocates by malloc(): an allocator that replaces it brings these, too. cfree() is free()'s, in old programs.
+    // Functions that allocate by malloc(): an allocator that replaces malloc() defines these, too. cfree() is the old name of free().
     static constexpr llvm::StringLiteral with[] = {"strdup", "strndup", "wcsdup", "reallocarray", "cfree"};
     if (with_malloc && llvm::is_contained(with, value.getName())) return true;
     return llvm::any_of(functions, [&](const Allocating& each) {

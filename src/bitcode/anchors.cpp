@@ -14,10 +14,10 @@
 namespace rove::bitcode {
 namespace {
 
-// What a function's address in the image is called in a module that has code of its own for it.
+// The prefix of the name that a function's address in the image has in a module with its own code for the function.
 constexpr llvm::StringRef kAddressPrefix = "rove.address.";
 
-// What a use says of the address: it is taken, it is not, or that goes by the uses of its user (address arithmetic, a part of an aggregate).
+// Whether a use takes the address. as_its_user: that depends on the uses of its user (address arithmetic, a part of an aggregate).
 enum class Takes : std::uint8_t { yes, no, as_its_user };
 
 // Each user is looked at once, however many ways lead to it: constants are shared, and may be made of one another.
@@ -109,7 +109,7 @@ void name(llvm::GlobalValue& value, std::size_t number) {
     make_hidden(value);
 }
 
-// Somewhere else in memory, at any distance.
+// Prepares a declaration whose definition may be at any distance in memory.
 void make_far(llvm::GlobalObject& object) {
     object.setLinkage(llvm::GlobalValue::ExternalLinkage);
     object.setVisibility(llvm::GlobalValue::DefaultVisibility);
@@ -119,13 +119,13 @@ void make_far(llvm::GlobalObject& object) {
     if (auto* function = llvm::dyn_cast<llvm::Function>(&object)) function->addFnAttr(llvm::Attribute::NonLazyBind);
 }
 
-// What others may know by its name, and the image therefore too.
+// Definitions that other code may know by their names, so that the image knows them, too.
 bool is_known(const llvm::GlobalValue& value) {
     return !value.isDeclaration() && !value.hasLocalLinkage() && !value.isThreadLocal();
 }
 
-// Where one function runs the image's code, its labels are those of the image, and whatever holds them must be the image's, too: LLVM
-// makes a label of a function without a body the address 1.
+// If a function runs the image's code, its labels are in the image, and all variables that hold such labels must be the image's as well,
+// because LLVM gives a label of a function without a body the address 1.
 template <typename Test>
 Status check_labels(const llvm::Module& module, const LabelHolders& holders, const Test& is_there) {
     const auto borrows = [&](const llvm::Function& each) { return holders.contains(&each) && is_there(each); };

@@ -25,7 +25,7 @@ void name_anchors(llvm::Module& module);
 // hold addresses of labels, their own or others'. Of other functions the module keeps its own code for calling, while their addresses are
 // the image's. failed: labels of the image are held by what it has no name for.
 [[nodiscard]] Status borrow_from_image(llvm::Module& module, const std::set<std::string_view>& in_image);
-// Where an undefined name of such a module is in the image, or null.
+// The address in the image of an undefined name of such a module, or null.
 [[nodiscard]] void* find_borrowed(std::string_view name, const NamesInImage& in_image);
 
 }  // namespace rove::bitcode

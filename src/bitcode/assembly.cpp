@@ -29,11 +29,11 @@ constexpr llvm::StringLiteral kPlain[] = {
     "ident",     "file",           "loc",    "att_syntax", "intel_syntax", "code64",
     "arch",      "arch_extension", "cpu",    "inst",       "variant_pcs",
 };
-// What is between these is assembled or left out as it is written: either way it is looked at here. Not .ifdef and .ifndef: functions and
-// variables have other names in a package, so they would choose otherwise there, without a word.
+// Statements between these are checked, whether they will be assembled or not. .ifdef and .ifndef are refused: functions and variables have
+// other names in a package, so these two would silently choose the other branch there.
 constexpr llvm::StringLiteral kConditional[] = {"if",   "ifeq", "ifne", "ifge",  "ifgt",  "ifle",   "iflt", "ifb",
                                                 "ifnb", "ifc",  "ifnc", "ifeqs", "ifnes", "elseif", "else", "endif"};
-// These fill up to a multiple of what they name.
+// These directives fill up to a multiple of their argument.
 constexpr llvm::StringLiteral kAligning[] = {"align", "balign", "p2align"};
 constexpr auto kAlignmentBitsMax = static_cast<unsigned>(std::countr_zero(wire::kAlignmentMax));
 
@@ -41,8 +41,8 @@ bool starts_with_any(llvm::StringRef name, std::initializer_list<llvm::StringRef
     return llvm::any_of(beginnings, [name](llvm::StringRef each) { return name.starts_with(each); });
 }
 
-// Why a section does not travel; empty: it does. An image has its statics elsewhere, so what assembly puts into .data would be read only; and
-// the unwinder believes what stands in its tables, of whatever code.
+// Why a section does not travel; empty: it does. An image has its statics elsewhere, so anything that assembly puts into .data would be read
+// only; and the unwinder trusts its tables, whatever code they describe.
 std::string why_not_section(llvm::StringRef section) {
     const auto [name, rest] = section.split(',');
     const llvm::StringRef plain = name.trim().trim("\"");
@@ -142,8 +142,8 @@ std::string why_not_all(llvm::StringRef text) {
     return {};
 }
 
-// LLVM prints a name in quotes at most, and escapes only some of what would end them. Within a comment or a string it ends these, too, and the
-// assembler goes on with what follows. Letters of other alphabets end nothing.
+// LLVM prints a name in quotes at best, and escapes only some of the characters that end them. A name within a comment or a string can end
+// that, too, and the assembler reads the rest as statements. Letters of other alphabets end nothing.
 bool is_one_word(llvm::StringRef name) {
     name.consume_front("\1");  // by which LLVM knows a name that is printed as it is
     return llvm::all_of(name, [](char c) {
@@ -151,8 +151,8 @@ bool is_one_word(llvm::StringRef name) {
     });
 }
 
-// What LLVM puts in the place of an operand is not looked at above. It may be the name of anything in the module, whatever the operand is here:
-// the code generator finds out that a pointer is a variable's address.
+// The text that LLVM prints in place of an operand is not checked above. It may be any name in the module, whatever the operand is here,
+// because the code generator may find out that a pointer is the address of a certain variable.
 Status check_names(const llvm::Module& module, const llvm::Function& function) {
     const auto values = module.global_values();
     const auto found =

@@ -1,6 +1,6 @@
-// What assembly within code that travels may say. A directive of a few bytes may stand for any number of bytes (.rept, .fill), for a file of
-// the node's (.incbin), or for a place that the linker writes to without looking (.reloc). A name that is printed in an operand's place may
-// hold such a directive, with bytes around it that end what it is printed in.
+// Checks the assembly within code that travels. A directive of a few bytes may generate any number of bytes (.rept, .fill), read a file of
+// the node's (.incbin), or have the linker write to a place without a check (.reloc). A name that is printed in place of an operand may
+// contain such a directive, with characters around it that end the statement in which the name is printed.
 #pragma once
 
 #include "base/result.hpp"

@@ -14,7 +14,7 @@
 
 namespace rove::bitcode {
 
-// Where one name may come later: they are written under the engine's lock, in a fraction of a millisecond.
+// The places into which one name may be written later: they are written under the engine's lock, in a fraction of a millisecond.
 inline constexpr std::size_t kPlacesMax = 65'536;
 
 // Compiled bitcode. Destroying it frees the code (nobody may run it any more).
@@ -38,14 +38,14 @@ public:
     [[nodiscard]] virtual Status put(const std::vector<std::pair<std::string_view, void*>>& names) = 0;
 };
 
-// What a compile may take.
+// The resources that a compile may use.
 struct Bounds {
     std::chrono::seconds processor_time{120};
     std::size_t memory = 2048UL << 20;    // bytes
     std::chrono::seconds standstill{10};  // without any processor time: it waits for something
 };
 
-// What a package's image has, by the names under which wire/image.hpp lists it.
+// The addresses of a package's image, by the names that wire/image.hpp gives them.
 using NamesInImage = std::unordered_map<std::string, void*>;
 
 struct CompileRequest {
@@ -54,9 +54,9 @@ struct CompileRequest {
     Bytes bitcode;       // one module; checked by LLVM's reader and verifier before it is believed
     // The address of an undefined name, or null when it is nowhere: compile fails then and lists every such name …
     std::function<void*(std::string_view)> resolve;
-    // … but those of which this says that the code may lack them, until put(). Asked once for each that is nowhere.
+    // … except for names that the code may lack until put(), as this function decides. It is called once for each name that is nowhere.
     std::function<bool(std::string_view)> may_lack = [](std::string_view) { return false; };
-    // Of the package's image, if it is loaded; of what is not there the module's own is used.
+    // The addresses of the package's image, if it is loaded; for names that it lacks the module's own definitions are used.
     NamesInImage in_image = {};
     Bounds bounds = {};  // beyond these it fails
 };

@@ -34,7 +34,7 @@ public:
     // it cannot be linked; the message is the linker's first line.
     [[nodiscard]] virtual Status link(const std::vector<std::string>& arguments) = 0;
     [[nodiscard]] virtual Result<std::vector<Extracted>> extract_all(const ExtractRequest& request) = 0;
-    // Of a program that this process is: its bitcode must live, unchanged, as long as the process. Thread-safe; it is read once,
+    // Reads the bitcode of the running program, which must stay unchanged for as long as the process. Thread-safe; it is read once,
     // beforehand by read_own() or by the first extract_own().
     virtual Status read_own(const ProgramBitcode& own) = 0;
     // The function with that key (package/bundle.hpp), and those with which it shares statics. unsupported: there is no bitcode of it.
@@ -45,9 +45,9 @@ public:
 // names the Debian package.
 [[nodiscard]] Result<Compiler*> compiler();
 
-// What librove-jit.so exports under this name: `extern "C" rove::bitcode::Compiler* rove_jit_compiler()`.
+// The name of a function that librove-jit.so exports: `extern "C" rove::bitcode::Compiler* rove_jit_compiler()`.
 inline constexpr const char* kFactory = "rove_jit_compiler";
-// And under this one: `extern "C" void rove_jit_serve(int socket)`, which is the process that compiles (node/process/serve.hpp).
+// The name of the other one: `extern "C" void rove_jit_serve(int socket)`, the body of the process that compiles (node/process/serve.hpp).
 inline constexpr const char* kServe = "rove_jit_serve";
 
 }  // namespace rove::bitcode

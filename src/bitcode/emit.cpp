@@ -106,20 +106,20 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
     llvm::PipelineTuningOptions tuning;
     tuning.LoopVectorization = true;
     tuning.SLPVectorization = true;
-    // What is compiled with -O0, or says `optnone`, is left as it is: LLVM's passes do not look at that themselves.
+    // Functions that are compiled with -O0 or marked `optnone` are not optimised: LLVM's passes do not check that themselves.
     llvm::PassInstrumentationCallbacks callbacks;
     llvm::OptNoneInstrumentation left_alone(/*DebugLogging=*/false);
     left_alone.registerCallbacks(callbacks);
     llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
     const LeaveOptimised optimised(callbacks, builder);
     Analyses analyses(builder);
-    // The pipeline has this pass under an option of LLVM's alone, which clang gives with -fenable-matrix; here code of any flags is met.
+    // The pipeline has this pass only under an option of LLVM's, which clang sets for -fenable-matrix. Code that needs it may be compiled here.
     if (llvm::any_of(module, [](const llvm::Function& each) { return each.getName().starts_with("llvm.matrix."); }))
         builder.registerOptimizerLastEPCallback([](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) {
             passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::LowerMatrixIntrinsicsPass(/*Minimal=*/true)));
         });
     builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, analyses.modules);
-    // The code generator has another way for these, by which memcpy() is called through a table that only a linker makes.
+    // For functions marked `optnone` the code generator would call memcpy() through a table that only a linker makes.
     for (llvm::Function& function : module) function.removeFnAttr(llvm::Attribute::OptimizeNone);
 }
 

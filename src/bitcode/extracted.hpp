@@ -11,7 +11,7 @@
 
 namespace rove::bitcode {
 
-// What is known of functions that travel together: all of it follows from their fingerprint, so it can be kept from one bundling to the next.
+// Facts about functions that travel together. All of them follow from the fingerprint, so they can be kept from one bundling to the next.
 struct Facts {
     std::string name;      // for people
     std::string obstacle;  // why they cannot travel; empty: they can
@@ -33,17 +33,17 @@ struct Extracted {
     std::vector<std::string> changed_at_home;
 };
 
-// What is known of a program's functions since they were last extracted, by fingerprints of what they were made of. Threads: one at a time.
+// Facts about a program's functions from the last time that they were extracted, by fingerprints of their sources. Threads: one at a time.
 class KnownFacts {
 public:
     virtual ~KnownFacts() = default;
     // Null: nothing is known.
     [[nodiscard]] virtual const Facts* find(const Digest& fingerprint) const = 0;
     virtual void keep(const Digest& fingerprint, const Facts& facts) = 0;
-    // Of bitcode with that digest. If there is none, the bitcode is needed.
+    // Whether there is a package of bitcode with that digest. If there is none, the bitcode is needed.
     [[nodiscard]] virtual bool has_package(const Digest& bitcode) = 0;
-    // What was noted of the definitions in one of the program's modules, by a digest of all but its functions' bodies. Empty: nothing. Stays as long
-    // as this.
+    // Notes on the definitions in one of the program's modules, by a digest of the module without its functions' bodies. Empty: there are none.
+    // Valid for as long as this object.
     [[nodiscard]] virtual Bytes definitions(const Digest& module) const = 0;
     virtual void keep_definitions(const Digest& module, ByteBuffer notes) = 0;
 };

@@ -44,7 +44,7 @@ private:
     alignas(std::max_align_t) std::array<std::byte, 64UL << 10> bytes_;
 };
 
-// What LLVM's own defects end in, where bitcode has what no compiler makes.
+// The signals by which LLVM ends when bitcode that no compiler would write meets one of LLVM's defects.
 struct Fault {
     int number;
     const char* words;

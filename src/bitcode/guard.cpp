@@ -44,7 +44,7 @@ SharedMutex& running() {
     return mutex.get([] { return new SharedMutex; });
 }
 
-// A thread that does work for somebody stays here; whoever waits for it goes on. `why` outlives this.
+// The thread that does the work stays here for ever; the thread that waits for it continues. `why` outlives this.
 [[noreturn]] void give_up(Attempt& attempt, const char* why) {
     attempt.why_given_up.store(why, std::memory_order_release);  // partner: run_in_thread
     {
@@ -64,7 +64,7 @@ void handle(void* /*data*/, const char* words, bool /*for a crash report*/) {
     give_up(*attempt_here, attempt_here->words.c_str());
 }
 
-// What the process has for a fault beside on_fault().
+// The handler of faults that the process had before on_fault().
 struct Former {
     struct sigaction handler{};
     // The program has set a handler while on_fault() was there. It may hand on to the one that it found, so it is left alone from then on:
@@ -154,7 +154,7 @@ void set_llvm_handlers() {
 
 namespace {
 
-// Where a thread begins: it does the work, and says that it has ended.
+// The body of a thread: does the work, and reports its end.
 struct Begun {
     std::shared_ptr<Attempt> attempt;
     const std::function<void()>& work;

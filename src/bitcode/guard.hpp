@@ -29,10 +29,10 @@ void set_llvm_handlers();
 // changed must be nobody else's. unsupported: LLVM has given up kGivenUpMax times. overloaded: the machine has no thread for it.
 [[nodiscard]] Status run_guarded(const std::string& what, const std::function<void()>& work);
 
-// As above, while no other work runs: what changes settings that LLVM has once for the process.
+// The same for work that changes process-wide settings of LLVM: no other work runs at that time.
 [[nodiscard]] Status run_guarded_alone(const std::string& what, const std::function<void()>& work);
 
-// As run_guarded(), for work that returns a Result.
+// run_guarded() for work that returns a Result.
 template <typename Work>
 [[nodiscard]] auto guarded(const std::string& what, const Work& work) -> decltype(work()) {
     std::optional<decltype(work())> result;

@@ -1,4 +1,4 @@
-// What variables begin with where the compiler has left it open.
+// Defines the bytes of initial values that the compiler has left undefined.
 //
 // clang writes `union { void *first; struct { int a, b, c; } other; } shared = {0};` with undef for what is beyond the first member. A linker's
 // files have no undef: such bytes are zero in the program's file, and code that another file may write to the variable reads them from there.

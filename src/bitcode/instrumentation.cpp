@@ -56,7 +56,7 @@ void leave_out_attributes(llvm::Function& function) {
     function.eraseMetadata(llvm::LLVMContext::MD_kcfi_type);
 }
 
-// What a check of control flow loads while it checks, without the check.
+// The pointer that a check of control flow loads, without the check.
 llvm::Value* loaded_unchecked(llvm::IntrinsicInst& check) {
     llvm::IRBuilder<> code(&check);
     llvm::Value* table = check.getArgOperand(0);
@@ -80,19 +80,19 @@ void leave_out_call(llvm::IntrinsicInst& call) {
         case llvm::Intrinsic::type_checked_load:
         case llvm::Intrinsic::type_checked_load_relative: call.replaceAllUsesWith(loaded_unchecked(call)); break;
         default:
-            // All counters give nothing.
+            // Calls that count return nothing.
             if (!call.getCalledFunction()->getName().starts_with("llvm.instrprof.") || !call.getType()->isVoidTy())
                 return;
     }
     call.eraseFromParent();
 }
 
-// Functions of the runtimes that count. No result, or the status 0.
+// Functions of the counters' runtimes. They return nothing, or the status 0.
 constexpr llvm::StringLiteral kCounting[] = {"__gcov_dump", "__gcov_reset", "__llvm_profile_dump",
                                              "__llvm_profile_reset_counters", "__llvm_profile_write_file"};
 
-// Whether a call only reports to a runtime that does not travel: a destructor under -fsanitize=memory what it has destroyed, a program
-// that its counters are to be written.
+// Whether a call only reports to a runtime that does not travel: a destructor reports the destroyed object (-fsanitize=memory), or a program
+// asks for its counters to be written.
 bool reports_to_runtime(const llvm::CallBase& call) {
     const llvm::Function* called = call.getCalledFunction();
     if (called == nullptr || !called->isDeclaration()) return false;

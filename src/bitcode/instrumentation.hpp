@@ -1,5 +1,5 @@
-// What compilers add to code for profilers, coverage and hardening that needs the program's own runtime, or its own linker. Code that travels
-// has neither where it arrives.
+// Removes code that compilers add for profilers, coverage and hardening and that needs the program's own runtime or linker. A node has neither
+// of them.
 #pragma once
 
 namespace llvm {

@@ -182,7 +182,7 @@ private:
         return {};
     }
 
-    // A group of attributes is for one parameter, for the result or for the function. LLVM's reader makes as many places as its number says.
+    // A group of attributes belongs to a parameter, the result or the function. LLVM's reader allocates as many places as the group's number.
     Status take_attributes(unsigned abbreviation) {
         llvm::SmallVector<std::uint64_t, 64> record;
         llvm::Expected<unsigned> code = stream_.readRecord(abbreviation, record);
@@ -204,7 +204,7 @@ private:
     std::size_t metadata_ = 0;
 };
 
-// Variables and functions end it: that one holds another one's address makes nothing deeper. An alias is what it stands for.
+// Variables and functions end the nesting: an address of another one within them makes nothing deeper. An alias counts as its object.
 bool may_nest(const llvm::Value* value) {
     const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
     return constant != nullptr && constant->getNumOperands() > 0 && !llvm::isa<llvm::GlobalObject>(constant);
@@ -261,7 +261,7 @@ bool has_long_chain(const llvm::Function& function) {
     return false;
 }
 
-// Whether more than kLoopsNestedMax loops lie one within the other. LLVM's LoopInfo tells it, too, but takes memory with the square of it.
+// Whether more than kLoopsNestedMax loops are nested. LLVM's LoopInfo would find that as well, but with memory by the square of their number.
 class Loops {
 public:
     explicit Loops(const llvm::Function& function) : dominators_(const_cast<llvm::Function&>(function)) {}

@@ -60,7 +60,7 @@ std::vector<llvm::Function*> Apart::left() const {
 
 LeaveOptimised::LeaveOptimised(llvm::PassInstrumentationCallbacks& callbacks, llvm::PassBuilder& pipeline) {
     callbacks.registerShouldRunOptionalPassCallback([this](llvm::StringRef pass, const llvm::Any& code) {
-        // What a function is seen not to do here is no promise in its source.
+        // When a function was optimised before (shared.hpp), it was not noted which effects it does not have: this pass finds them.
         return at_last_passes_ || pass == "PostOrderFunctionAttrsPass" || !holds_for_all(code, is_optimised);
     });
     pipeline.registerOptimizerEarlyEPCallback(

@@ -1,4 +1,4 @@
-// What a package is made of, and what is asked for to have it made.
+// The request to make a package's code, and its result.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@
 
 namespace rove::bitcode {
 
-// Keeps the first words of many: a peer's module may be wrong in a million places, and each call is told why.
+// Keeps only the beginning of a long message: a peer's module may be wrong in a million places, and each failing call reports the message.
 class FewWords final : public llvm::raw_ostream {
 public:
     explicit FewWords(std::string& into) : llvm::raw_ostream(true), into_(into) {}

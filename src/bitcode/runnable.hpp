@@ -16,11 +16,11 @@ namespace rove::bitcode {
 // unsupported: the module has something that only a linker and a loader of whole programs provide; names it and the remedy. For all of a
 // compiled file, and for what was taken out of a program.
 [[nodiscard]] Status check_runnable(const llvm::Module& module);
-// The same of its sections, while it has them.
+// The same for its sections. To be called before the sections' names are removed.
 [[nodiscard]] Status check_sections(const llvm::Module& module);
-// What such a module defines.
+// The names that such a module defines.
 [[nodiscard]] std::set<std::string> defined_names(const llvm::Module& module);
-// What may be names in the module's assembly, among instructions and registers.
+// All words of the module's assembly: names, and also instructions and registers.
 [[nodiscard]] std::set<std::string> words_of_assembly(const llvm::Module& module);
 // unsupported: assembly names what an object imports and its code does not: what it means is unknown, or has another name in a package.
 // `defined` by the module as the compiler made it; `declared` by the prepared one, with the words of its assembly.

@@ -1,4 +1,4 @@
-// What several parts ask of LLVM's modules, functions and types.
+// Helpers for LLVM's modules, functions and types that several parts use.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -17,7 +17,7 @@ inline void describe_as(llvm::Module& module, const llvm::Module& other) {
         module.getOrInsertModuleFlagsMetadata()->addOperand(flags->getOperand(i));
 }
 
-// Of the CPU that the function was compiled for, "+avx2" or "-sse4a" each. They live as long as the function has them.
+// The extensions of the CPU for which the function was compiled, such as "+avx2" or "-sse4a". Valid until the function's are changed.
 inline llvm::SmallVector<llvm::StringRef, 32> cpu_features(const llvm::Function& function) {
     llvm::SmallVector<llvm::StringRef, 32> features;
     function.getFnAttribute("target-features").getValueAsString().split(features, ',', -1, false);

@@ -30,13 +30,13 @@ namespace {
 
 namespace orc = llvm::orc;
 
-// What has been linked into a library.
+// The code that has been linked into one library.
 struct Linked {
     std::size_t bytes = 0;
     LackedNames lacks;
 };
 
-// Bitcode can put whatever it likes into that section. The graph lies in memory where it will run, its sections one after another.
+// Bitcode can put anything into the section of unwind tables. The graph is in memory at its final addresses, one section after another.
 llvm::Error check_unwinding(llvm::jitlink::LinkGraph& graph) {
     const llvm::jitlink::Section* const section = graph.findSectionByName(".eh_frame");
     if (section == nullptr || section->blocks().empty()) return llvm::Error::success();
@@ -84,7 +84,7 @@ public:
         static constinit MadeInEachProcess<LinkRecorder> recorder;
         return recorder.get([] { return new LinkRecorder; });
     }
-    // Of a library that nothing more will be linked into.
+    // Takes the record of a library that nothing more will be linked into.
     Linked take(const orc::JITDylib& library) {
         const MutexLock lock(mutex_);
         auto found = linked_.extract(&library);
@@ -120,7 +120,7 @@ private:
     std::map<const orc::JITDylib*, Linked> linked_ GUARDED_BY(mutex_);
 };
 
-// What ORC reports while it links, in a session one link at a time. The error that it returns names what was not made; the report says why.
+// ORC's reports while it links; a session links one module at a time. ORC's error names what was not made, its report has the reason.
 class Reported {
 public:
     static Reported& instance() {
@@ -143,7 +143,7 @@ private:
     std::string words_ GUARDED_BY(mutex_);
 };
 
-// Where compiled code is linked.
+// LLVM's session, into which compiled code is linked.
 Result<std::unique_ptr<orc::LLJIT>> make_session() {
     ROVE_TRY(orc::JITTargetMachineBuilder machine, machine_here());
     auto jit = orc::LLJITBuilder()
@@ -165,7 +165,7 @@ Result<std::unique_ptr<orc::LLJIT>> make_session() {
     return std::move(*jit);
 }
 
-// What a module has in a session.
+// The libraries of one module in a session.
 struct InSession {
     orc::JITDylib& library;
     std::map<std::string, void*> addresses;
@@ -180,7 +180,7 @@ struct Session {
     Mutex working;
     bool is_lost GUARDED_BY(working) = false;
     Mutex leaving;
-    // Of modules that were destroyed, until free_modules_in(): taking one out of LLVM costs time by the number of names in the process.
+    // Libraries of destroyed modules, until free_modules_in(): removing one from LLVM takes time by the number of names in the process.
     std::list<InSession> left GUARDED_BY(leaving);
 };
 
@@ -212,7 +212,7 @@ void leave_session(Session& session) REQUIRES(session.working) {
     if (shared.kept == &session) shared.kept = nullptr;
 }
 
-// What a compile asks for while it links; empty afterwards.
+// The functions that a compile asks while it links; empty afterwards.
 struct Names {
     const CompileRequest* request = nullptr;
     std::set<std::string> missing;

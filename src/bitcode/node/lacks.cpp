@@ -44,7 +44,7 @@ private:
 }  // namespace
 
 LackedNames find_lacks(jitlink::LinkGraph& graph) {
-    // Of 8 bytes, which can be written whole: as each machine's part of JITLink calls it.
+    // An address of 8 bytes, which can be written later in one store. JITLink calls it so for each instruction set.
     const auto is_address = [&graph](jitlink::Edge::Kind kind) {
         return llvm::StringRef(graph.getEdgeKindName(kind)) == "Pointer64";
     };

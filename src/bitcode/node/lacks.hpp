@@ -31,8 +31,8 @@ struct LackedName {
 };
 using LackedNames = std::map<std::string, LackedName, std::less<>>;
 
-// Of a graph whose addresses are known and not yet written. What cannot be put later is not written at all: the entries that need it do not
-// run, and the others do.
+// The names that a graph lacks whose addresses are known and not yet written. A place that put() cannot write later is not written at all: the
+// entries that need it cannot run, and the others can.
 [[nodiscard]] LackedNames find_lacks(llvm::jitlink::LinkGraph& graph);
 
 // CompiledModule::put.

@@ -11,7 +11,7 @@
 namespace rove::bitcode {
 namespace {
 
-// Of x86-64. All other CPUs that Rove knows have it.
+// The extension's name on x86-64. All other CPUs that Rove knows have such instructions.
 bool rounds_once(const llvm::Function& function) {
     const auto features = cpu_features(function);
     return llvm::is_contained(features, "+fma") || llvm::is_contained(features, "+fma4");

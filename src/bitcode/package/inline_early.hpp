@@ -12,8 +12,8 @@ namespace rove::bitcode {
 // The optimiser would do so as well, but last, after it has gone over each by itself: C++'s layers of templates are mostly such
 // functions, and an extracted lambda's 35 take it 8 ms that way, and 2 ms as the one that is left of them.
 //
-// What LLVM's inliner would never do is not done here either, and functions with large frames are left to it: in a recursive caller each
-// level would have the frame.
+// Calls that LLVM's inliner would never inline are not inlined here either. Functions with large frames are left to that inliner, because each
+// level of a recursive caller would have the frame.
 void inline_early(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace rove::bitcode

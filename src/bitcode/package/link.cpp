@@ -17,7 +17,7 @@ namespace {
 // lld has not come back from a fault, and what it keeps for the process cannot be used again.
 std::atomic<bool> broken{false};
 
-// What lld meets that it cannot go on from, it leaves by an exit; within a recovery context that ends lld and not the process.
+// lld calls exit() after a fatal error; within a recovery context that ends lld and not the process.
 class RecoveryEnabled {
 public:
     RecoveryEnabled() { llvm::CrashRecoveryContext::Enable(); }

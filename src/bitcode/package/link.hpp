@@ -8,7 +8,7 @@
 
 namespace rove::bitcode {
 
-// As Compiler::link().
+// Implements Compiler::link().
 [[nodiscard]] Status link(const std::vector<std::string>& arguments);
 
 }  // namespace rove::bitcode

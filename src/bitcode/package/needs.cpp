@@ -15,7 +15,7 @@
 namespace rove::bitcode {
 namespace {
 
-// All that is reached from where it is told to begin.
+// All values that are reached from those passed to from().
 class Reach {
 public:
     void from(const llvm::Value& value) {
@@ -24,7 +24,7 @@ public:
             const llvm::Value& next = *open_.back();
             open_.pop_back();
             if (const auto* function = llvm::dyn_cast<llvm::Function>(&next)) add_body(*function);
-            // What a global value or a constant is made of: an initial value, an aliasee, a personality, the members of an aggregate.
+            // The operands of a global value or a constant: an initial value, an aliasee, a personality, the members of an aggregate.
             for (const llvm::Use& part : llvm::cast<llvm::User>(next).operands()) add(*part);
         }
     }
@@ -53,7 +53,7 @@ private:
     std::vector<const llvm::Value*> open_;
 };
 
-// What several functions were compiled for together.
+// The extensions of the CPU for which several functions together were compiled.
 class OfCpu {
 public:
     explicit OfCpu(const llvm::Module& module) : kind_(llvm::Triple(module.getTargetTriple()).getArchName().str()) {}

@@ -1,4 +1,4 @@
-// What each entry of a package cannot do without.
+// The names and the CPU extensions that each entry of a package needs.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ namespace rove::bitcode {
                                                              const std::vector<std::string>& entries,
                                                              const std::vector<std::string>& exports);
 
-// What they need of the CPU, likewise, by one name each at most (base/cpu.hpp): the instructions that the entry itself was compiled for, and
-// as a whole those of constructors and exports. What they call may be for another CPU: who chooses among several versions asks for the CPU
-// first.
+// The CPU extensions that the package and each entry need, in the same order, one name each at most (base/cpu.hpp): those that the entry itself
+// was compiled for, and for the package as a whole those of constructors and exports. Functions that they call do not count: code that chooses
+// among several versions of a function checks the CPU first.
 [[nodiscard]] std::vector<std::vector<std::string>> cpu_needs_of(const llvm::Module& module,
                                                                  const std::vector<std::string>& entries,
                                                                  const std::vector<std::string>& exports);

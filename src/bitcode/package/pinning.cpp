@@ -40,7 +40,7 @@ bool escapes(const llvm::Use& use, bool function) {
     });
 }
 
-// Of an interface, or of a library: a variable that a module only declares. Those of the standard libraries are given nothing of it.
+// A variable that an interface or a library defines. The standard libraries' do not count: the module's addresses are not stored there.
 bool is_others_variable(const llvm::GlobalVariable& variable) {
     static constexpr llvm::StringLiteral standard[] = {"stdin",     "stdout", "stderr",       "environ",
                                                        "__environ", "optarg", "__dso_handle", "__stack_chk_guard"};
@@ -130,7 +130,7 @@ private:
         return true;
     }
 
-    // What a function that is defined elsewhere may write to memory that it is given, of what else it is given.
+    // Looks at the other arguments of a function that is defined elsewhere and may write them into this memory, which it is given as well.
     void look_at_others(const llvm::CallBase& call, const llvm::Use& memory) {
         if (call.getType()->isPtrOrPtrVectorTy())
             ask(Question::written, call);  // it may lead into that memory: strchr()
@@ -233,7 +233,7 @@ private:
             return llvm::isa<llvm::ConstantInt>(each.get()) || is_address(*each, level + 1);
         });
     }
-    // Of such an address again, if it is made of one. Not `p - (q - r)`, which is no distance.
+    // An address that is computed from such an address. Not `p - (q - r)`, which is no distance.
     static bool is_beside(const llvm::User& value) {
         const auto is_constant = [&value](unsigned operand) {
             return llvm::isa<llvm::ConstantInt>(value.getOperand(operand));
@@ -304,7 +304,7 @@ bool may_be_kept(const llvm::Use& use) {
         return call->isArgOperand(&use) && !call->doesNotCapture(call->getArgOperandNo(&use));
     }
     if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
-    // As what is loaded out of it, or copied with it: a state's successor, the name in a table.
+    // Loading from the variable, or copying it, yields the address: a state's successor, the name in a table.
     if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
         return !variable->getName().starts_with("llvm.");
     if (llvm::isa<llvm::LoadInst, llvm::CmpInst, llvm::LandingPadInst, llvm::BlockAddress, llvm::Function>(user))
@@ -316,7 +316,7 @@ bool may_be_kept(const llvm::Use& use) {
 }  // namespace
 
 bool must_stay(const llvm::Module& module) {
-    // Of C's library, what goes on reading what it was given, and what keeps it for a thread or for the program's end.
+    // Functions of C's library that keep a pointer which they were given, to read it later or to pass it on when a thread or the program ends.
     constexpr std::array<std::string_view, 12> kPointToIt{"openlog",
                                                           "putenv",
                                                           "hsearch",

@@ -8,7 +8,7 @@
 
 namespace rove::bitcode {
 
-// Of a module in its final shape (wire::Manifest::pinned).
+// Whether the code of a module in its final shape must stay loaded (wire::Manifest::pinned).
 [[nodiscard]] bool must_stay(const llvm::Module& module);
 
 }  // namespace rove::bitcode

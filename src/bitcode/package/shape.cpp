@@ -105,7 +105,7 @@ std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std
     llvm::internalizeModule(module,
                             [&](const llvm::GlobalValue& value) { return kept.contains(value.getName().str()); });
     for (llvm::GlobalIFunc& function : module.ifuncs()) function.setLinkage(llvm::GlobalValue::InternalLinkage);
-    // What is left of the aliases are second names of internal things (constructors, mostly).
+    // The remaining aliases are second names of internal functions and variables (mostly constructors).
     for (llvm::GlobalAlias& alias : llvm::make_early_inc_range(module.aliases())) {
         if (!alias.hasLocalLinkage()) continue;
         alias.replaceAllUsesWith(alias.getAliasee());

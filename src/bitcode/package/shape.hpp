@@ -15,7 +15,7 @@ void use_library_statics(llvm::Module& module);
 
 // The functions marked ROVE_ENTRY, in source order. Drops the marks, llvm.used, comdats and section names.
 [[nodiscard]] Result<std::vector<std::string>> take_entries(llvm::Module& module);
-// That nodes can call them: void (rove_here*, const void*, size_t). Which pointer is which is not in LLVM's types.
+// Checks that nodes can call the entries: void (rove_here*, const void*, size_t). LLVM's types do not tell the two pointers apart.
 [[nodiscard]] Status check_entries(const llvm::Module& module, const std::vector<std::string>& entries);
 // Makes everything internal but the entries and, of an interface, what it defines for others; gives the latter's names.
 [[nodiscard]] std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std::string>& entries,

@@ -17,7 +17,7 @@ namespace {
 constexpr llvm::StringRef kControlPrefix = wire::kThreadLocalPrefix;
 constexpr llvm::StringRef kGetAddress = wire::kGetThreadLocal;
 
-// What a thread's copy begins with. Null: zeros, which need no template.
+// The initial value of each thread's copy. Null: zeros, which need no template.
 llvm::Constant* template_of(llvm::GlobalVariable& variable, llvm::Align alignment) {
     llvm::Constant* value = variable.getInitializer();
     if (value->isNullValue() || llvm::isa<llvm::UndefValue>(value))
@@ -28,7 +28,7 @@ llvm::Constant* template_of(llvm::GlobalVariable& variable, llvm::Align alignmen
     return initial;
 }
 
-// As libgcc's __emutls_object: {size, alignment, where the threads' copies are (libgcc's to fill in), template}.
+// The layout of libgcc's __emutls_object: {size, alignment, where the threads' copies are (libgcc fills it in), template}.
 llvm::GlobalVariable* control_of(llvm::GlobalVariable& variable) {
     llvm::Module& module = *variable.getParent();
     auto* word = llvm::Type::getInt64Ty(module.getContext());

@@ -82,7 +82,7 @@ private:
         twin->copyAttributesFrom(&variable);
         if (variable.hasInitializer()) twin->setInitializer(mapped(*variable.getInitializer()));
     }
-    // As a pointer, because an alias must have what it stands for in its own module.
+    // Defines a pointer in place of an alias, because the object of an alias must be in the same module.
     void define(const llvm::GlobalAlias& alias) {
         auto* const twin = new llvm::GlobalVariable(module_, alias.getType(), true, alias.getLinkage(), nullptr,
                                                     alias.getName(), nullptr, alias.getThreadLocalMode());

@@ -78,7 +78,7 @@ Result<llvm::Module*> Modules::get(std::size_t index) {
     auto read = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(llvm::StringRef(text.data(), text.size()), path_),
                                            context_, true);
     if (!read) return unreadable(read.takeError());
-    // What is said of types names functions, and would bring them along. What is materialised later comes without it, too.
+    // Debug information of types names functions, and would bring them along. Bodies that are materialised later have none either.
     if (llvm::Error failed = (*read)->materializeMetadata()) return unreadable(std::move(failed));
     llvm::StripDebugInfo(**read);
     (*read)->setModuleIdentifier(std::to_string(index));

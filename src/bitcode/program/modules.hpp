@@ -49,27 +49,27 @@ public:
     [[nodiscard]] bool is_without_bitcode(const llvm::GlobalValue& value) const {
         return value.isDeclaration() && is_strong_ && is_strong_(value.getName());
     }
-    // In its own module, or in that which defines it for the whole program; itself where none does.
+    // The definition in its own module, or in the module that defines it for the whole program; `met` itself if no module does.
     [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
-    // Where the program makes an inline variable (or a template's static member) that is made by code: in the first file that has it, which is the
-    // first to be linked, and there in the order of definition. Null: its making is noted nowhere.
+    // When the program initialises an inline variable (or a template's static member) that code initialises: with the first file that has it, in
+    // the order of linking, and within that file in the order of definition. Null: nothing is noted of it.
     struct MadeAt {
         std::size_t module, place;
         friend auto operator<=>(const MadeAt&, const MadeAt&) = default;
     };
     [[nodiscard]] const MadeAt* made_at(const llvm::GlobalVariable& variable) const;
-    // What makes such a variable: the compiler gives each a constructor of its own, unless it has a priority.
+    // The constructor that initialises such a variable: the compiler writes one for each, unless the variable has a priority.
     struct Constructor {
         std::uint64_t priority;
         MadeAt making;
         llvm::Constant* function;
     };
     [[nodiscard]] std::vector<Constructor> constructors_of(const llvm::GlobalVariable& variable) const;
-    // Whether such a variable has a priority: then it is made with all others that have it, by one function of its file.
+    // Whether such a variable has a priority: then one function of its file initialises it together with all others of that priority.
     [[nodiscard]] bool is_made_by_priority(const llvm::GlobalVariable& variable) const;
-    // By its name: _ZZ1fvE1n in C++, and f.n in C, where no other name has a point.
+    // Recognised by its name: _ZZ1fvE1n in C++, and f.n in C, where no other name has a dot.
     [[nodiscard]] static bool is_static_of_function(const llvm::GlobalVariable& variable);
-    // A constant that is known by no name and told from no other one that is alike: a string, most often.
+    // A constant that has no name outside its module and may be merged with equal ones: most often a string.
     [[nodiscard]] static bool is_string(const llvm::GlobalVariable& variable) {
         return variable.hasPrivateLinkage() && variable.isConstant() && variable.hasGlobalUnnamedAddr() &&
                variable.hasInitializer();
@@ -77,9 +77,9 @@ public:
     // Reads a function's body, if that has not been done.
     [[nodiscard]] Status read_body(llvm::Function& function) const;
     void simplify(llvm::Function& function) { simplifier_.simplify(function); }
-    // What makes a variable one in the whole program: its name, and for those of one file also which.
+    // A name that no other variable of the program has: the variable's own, with the file if only one file knows it.
     [[nodiscard]] static std::string name_in_program(const llvm::GlobalVariable& variable);
-    // As in get().
+    // The module's index, as get() takes it.
     [[nodiscard]] static std::size_t index_of(const llvm::Module& module) {
         return std::stoul(module.getModuleIdentifier());
     }

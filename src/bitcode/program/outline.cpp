@@ -15,7 +15,7 @@
 namespace rove::bitcode {
 namespace {
 
-// Where an Expected has an error, lets it go: what is wrong with the bitcode, LLVM's reader says.
+// Whether an Expected has a value. Drops its error: LLVM's reader will report what is wrong with the bitcode.
 template <typename T>
 bool has(llvm::Expected<T>& value) {
     if (value) return true;

@@ -9,8 +9,8 @@
 
 namespace rove::bitcode {
 
-// What a function's body is read as depends on its own bytes, which refer to the module's tables by numbers, and on these tables. So a function whose
-// bytes are as they were, in surroundings that are as they were, has not changed.
+// The meaning of a function's body depends on its own bytes, which refer to the module's tables by numbers, and on these tables. So a function
+// has not changed if neither its bytes nor its surroundings have.
 struct Outline {
     Digest surroundings;         // all of the module but the bodies
     std::vector<Digest> bodies;  // in the module's order of functions

@@ -19,10 +19,10 @@
 namespace rove::bitcode {
 namespace {
 
-// Of the names of functions that travel together, joined: a package's name has 1024 bytes at most.
+// The bytes of a package's name that the joined names of its functions take: a name has 1024 at most.
 constexpr std::size_t kNameShownMax = 200;
 
-// As in rove/detail/offload.hpp. It begins with a character that no text begins with.
+// The mark that rove/detail/offload.hpp writes. It begins with a character that no text begins with.
 constexpr llvm::StringLiteral kSourceMark = "\1rove source: ";
 
 bool is_offload(const llvm::Function& function) {
@@ -33,7 +33,7 @@ std::string_view to_view(llvm::StringRef text) {
     return {text.data(), text.size()};
 }
 
-// As the running program gives it (rove/detail/offload.hpp).
+// The name of the module's source file, as the running program gives it (rove/detail/offload.hpp).
 std::string source_of(const llvm::Module& module) {
     for (const llvm::GlobalVariable& variable : module.globals()) {
         const auto* text = variable.hasInitializer()
@@ -74,7 +74,7 @@ bool is_of_every_file(const llvm::GlobalVariable& variable) {
     return variable.hasLinkOnceODRLinkage() || variable.hasWeakODRLinkage();
 }
 
-// Of C++'s own library, a table of types that cereal fills wherever its code is, or the compiler's guard of another variable.
+// Variables of C++'s own library, tables of types that cereal fills in each process, and the compiler's guards of other variables.
 bool is_of_library(llvm::StringRef name) {
     if (name.starts_with("_ZGV")) return true;
     if (!name.consume_front("_ZZ") && !name.consume_front("_Z")) return false;  // a static of a function, or another
@@ -83,7 +83,7 @@ bool is_of_library(llvm::StringRef name) {
            name.starts_with("6cereal6detail12StaticObject");
 }
 
-// What the node cannot have: variables that belong to this program.
+// Why nodes cannot run the copied code: mostly because it needs variables that belong to this program. Empty: they can.
 std::string obstacle(const llvm::Module& module, const Copy& copy) {
     if (const Status runs = check_runnable(module); !runs) return runs.error().message();
     if (const std::string& name = copy.made_by_priority(); !name.empty())

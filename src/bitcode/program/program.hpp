@@ -27,19 +27,19 @@ public:
 
     // To be called before all else. invalid: it is no bitcode, or two of its functions cannot be told apart.
     Status read();
-    // Of all functions that it can send.
+    // The keys of all functions that the program can send.
     [[nodiscard]] std::vector<std::string> keys() const;
-    // Of one that the running program asks for. unsupported: it is not there.
+    // The key of a function that the running program asks for. unsupported: it is not there.
     [[nodiscard]] Result<std::string> key_of(const std::string& asked) const;
-    // Of these together: while it stays the same, take() takes the same. Nothing: they have none (Fingerprints::of); or something was taken
-    // or optimised before this was asked for the first time.
+    // The fingerprint of these functions together: while it stays the same, take() returns the same. nullopt: they have none (Fingerprints::of),
+    // or something was taken or optimised before this was asked for the first time.
     [[nodiscard]] Result<std::optional<Digest>> fingerprint(const std::vector<std::string>& keys);
-    // Where fingerprints find what they knew the last time, and leave it for the next.
+    // The notes of earlier runs, which make fingerprints quicker; they are kept for the next run.
     [[nodiscard]] Definitions& definitions() { return fingerprints_.definitions(); }
-    // take() does this for its own. For many at once it is quicker: each time takes as long as the program's modules are large.
+    // take() does this for its own functions. One call for many functions is quicker: each call takes time by the size of the program's modules.
     Status optimise_shared(const std::vector<std::string>& keys);
-    // These in one module. Others that they send need not travel: a stub takes the place of one that cannot. Calls of it succeed where it is
-    // resident, and fail elsewhere.
+    // Takes these functions out, into one module. Other functions that they send may be unable to travel: then a stub takes their place, whose
+    // calls succeed where the function is resident, and fail elsewhere.
     [[nodiscard]] Result<Extracted> take(const std::vector<std::string>& keys);
     // Notes of each which of its statics may have other values here than nodes begin with. The program must be as it was written (share: false, and
     // nothing taken): whether a pointer to const is believed depends on calls.
@@ -54,9 +54,9 @@ private:
     [[nodiscard]] Result<llvm::Function*> function_of(const std::string& key);
     [[nodiscard]] Result<Taken> take(const std::vector<std::string>& keys,
                                      const std::map<std::string, std::string>& left);
-    // Why the function cannot be sent, whichever others it sends; empty: it can. So two that send one another are told apart.
+    // Why the function itself cannot be sent, whatever other functions it sends; empty: it can. So functions that send each other need no order.
     [[nodiscard]] Result<std::string> why_not(const std::string& key);
-    // Of a function that others send: what was taken of it. Null: nothing.
+    // The copy, in the module of what was taken, of a function that other functions send. Null: none.
     [[nodiscard]] Result<llvm::Function*> taken_of(const std::string& key, llvm::Module& taken, const Copy& copy);
 
     Modules modules_;

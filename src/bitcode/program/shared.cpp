@@ -25,8 +25,8 @@ bool may_be_shared(const llvm::Function& function) {
            !function.getName().contains("4rove6detail2FnI");
 }
 
-// As long as this lives, LLVM's passes take what has been read of a module for all of it, and remove no function: bodies that are read later
-// may refer to any.
+// For as long as this lives, LLVM's passes see a module that was read in part as a whole one, and remove no function: bodies that are read
+// later may refer to any.
 class AsAWhole {
 public:
     AsAWhole(llvm::Module& module, const std::unordered_set<const llvm::Function*>& shared) {
@@ -64,7 +64,7 @@ private:
     std::vector<Changed> changed_;
 };
 
-// What LLVM's own pipeline does with a module's functions, callees first, up to vectorising.
+// Runs the part of LLVM's own pipeline that treats a module's functions, callees first, up to vectorising.
 void optimise_in(llvm::Module& module, llvm::TargetMachine& machine, const std::vector<llvm::Function*>& functions) {
     const std::unordered_set<const llvm::Function*> shared(functions.begin(), functions.end());
     const AsAWhole whole(module, shared);

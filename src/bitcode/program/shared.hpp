@@ -12,13 +12,13 @@
 
 namespace rove::bitcode {
 
-// What templates and inline functions become is the same wherever it is used: two functions with a std::map have some 600 in common, and a
-// package's own code is a fifth of it. So these are optimised before they are copied, callees first. What becomes of one depends on the
-// code that it reaches, and neither on the functions that are sent nor on their order. (Of functions that call each other LLVM begins with
-// whichever it comes to first. So packages that have these may differ, in digest and not in meaning, where other functions are sent.)
+// Instances of templates and inline functions are the same wherever they are used: two functions with a std::map have some 600 in common, and a
+// package's own code is a fifth of it. So these are optimised before they are copied, callees first. The result for each depends on the code
+// that it reaches, and neither on the functions that are sent nor on their order. (Exception: among functions that call each other LLVM begins
+// with the first one that it finds. So packages with such functions may have another digest, and the same meaning, if other functions are sent.)
 //
-// Another file may have a function of that name with another body (linkonce_odr), and a package may get that one. So, as in clang, the body
-// may be inlined, but its callers must not rely on what it is seen not to do (throw, write).
+// Another file may have a function of the same name with another body (linkonce_odr), and a package may get that one. So, as in clang, the body
+// may be inlined, but its callers must not rely on effects that it does not have (throwing, writing).
 //
 // Threads: one at a time.
 class SharedCode {

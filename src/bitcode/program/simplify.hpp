@@ -18,8 +18,8 @@ class FunctionSimplifier {
 public:
     FunctionSimplifier();
     FunctionSimplifier(const FunctionSimplifier&) = delete;
-    // What is compiled without exceptions says of each function that nothing is thrown through it, which is not so: keep_unwindable() (shape.cpp)
-    // takes that back, and until then no optimiser is to believe it.
+    // A module that is compiled without exceptions marks each function as one that never throws, which is wrong: keep_unwindable() (shape.cpp)
+    // removes the marks, and until then no optimiser may rely on them.
     [[nodiscard]] static bool without_exceptions(const llvm::Module& module) {
         return module.getFunction("rove_raise") != nullptr;
     }

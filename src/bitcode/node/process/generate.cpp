@@ -97,7 +97,7 @@ void place_common_variables(llvm::Module& module) {
         if (variable.hasCommonLinkage()) variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
 }
 
-// What others may ask for is held by the process that links it, by name.
+// Bounds the names that others may ask for, because the node's process, which links the object, keeps all of them.
 Status check_names(const std::vector<std::string>& names) {
     std::size_t bytes = 0;
     for (const std::string& name : names) bytes += name.size();

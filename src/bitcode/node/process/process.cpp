@@ -150,7 +150,7 @@ void begin_elsewhere(Beginning& beginning) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// What is written there is lost. There may be no /dev.
+// A descriptor that discards all output. There may be no /dev.
 Descriptor open_nothing() {
     Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
     return nothing.is_open() ? std::move(nothing) : Descriptor(memfd_create("rove-compiler", MFD_CLOEXEC));
@@ -263,7 +263,7 @@ Result<CompilerProcess> CompilerProcesses::take() {
     return CompilerProcess::begin();
 }
 
-// Of several that were there at once the last one is kept. For one that has ended, the next piece of bitcode finds another that is ready.
+// Keeps one process: if several were given back, the last one. Replaces a process that has ended, so that the next piece need not wait for one.
 void CompilerProcesses::give_back(CompilerProcess process) {
     if (process.has_ended()) {
         auto another = CompilerProcess::begin();

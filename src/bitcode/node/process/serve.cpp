@@ -62,7 +62,7 @@ void take_faults() {
     std::set_new_handler(&on_no_memory);
 }
 
-// What is compiled now, told by the thread that works to the one that watches it.
+// The piece that is compiled now; set by the thread that compiles, read by the thread that watches it.
 class Turn {
 public:
     void begin(const Bounds& bounds) {

@@ -10,9 +10,9 @@
 
 namespace rove::bitcode {
 
-// Of these statics (Modules::name_in_program) those that may have other values than their first ones where the program sends its functions: code
-// that begins with main() or makes the program's variables, and is not only sent, writes them or what they point to. What makes a static
-// does not count. A pointer or reference to const is believed where the code that receives it is not seen.
+// Returns those of these statics (Modules::name_in_program) that may no longer have their initial values when the program sends its functions:
+// code that main() or the initialisation of variables reaches, and that is not only sent, writes to them or to what they point to. The
+// initialisation of the static itself does not count. Where the code that receives a pointer to const is not seen, the const is believed.
 //
 // Reads the bodies of all functions that the program itself may run.
 [[nodiscard]] Result<std::set<std::string>> changed_at_home(Modules& program, const std::set<std::string>& statics,

@@ -15,7 +15,7 @@
 namespace rove::bitcode {
 namespace {
 
-// Of a function with a C name. LLVM knows those of C's library.
+// Whether a function with a C name only reads what this argument points to. LLVM knows the functions of C's library.
 bool reads_only(const llvm::Function& function, const llvm::CallBase& call, unsigned argument) {
     if (function.isVarArg() && argument >= function.arg_size()) return !function.getName().contains("scanf");
     const llvm::TargetLibraryInfoImpl libraries(llvm::Triple(function.getParent()->getTargetTriple()));
@@ -61,7 +61,7 @@ bool is_one_argument(llvm::StringRef type) {
     return is_pointer(type) || std::ranges::any_of(kOthers, [&](const char* other) { return type == other; });
 }
 
-// As how many IR arguments a type is passed; 0: unknown.
+// The number of IR arguments in which a value of this type is passed; 0: unknown.
 std::size_t width_of(llvm::StringRef type) {
     if (is_string_view(type)) return 2;
     return is_one_argument(type) ? 1 : 0;
@@ -101,8 +101,8 @@ bool writes_arguments(llvm::StringRef mangled) {
     return mangled.starts_with("_ZN4rove6detail6travel6Output");
 }
 
-// libstdc++'s use of a regular expression. What does it holds a reference to that beside all that it changes, and has so many of these that they
-// cannot be told apart.
+// libstdc++'s functions that match a regular expression. Their matcher holds a reference to the expression, which it only reads, among many
+// references to things that it changes, and the analysis cannot tell which is which.
 bool matches_expression(llvm::StringRef mangled) {
     return mangled.starts_with("_ZSt11regex_match") || mangled.starts_with("_ZSt12regex_search") ||
            mangled.starts_with("_ZSt13regex_replace") || mangled.starts_with("_ZNSt7__cxx1114regex_iterator") ||

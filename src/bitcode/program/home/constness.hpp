@@ -1,4 +1,4 @@
-// What the parameters of a function that is called say about what they point to.
+// Whether the parameters of a function promise not to change what they point to.
 #pragma once
 
 #include <llvm/IR/InstrTypes.h>

@@ -16,7 +16,7 @@ const llvm::Value* only_value_of(const llvm::AllocaInst& local) {
         if (const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(user);
             intrinsic != nullptr && (intrinsic->isLifetimeStartOrEnd() || intrinsic->isAssumeLikeIntrinsic()))
             continue;
-        // Of an iterator that is passed in a register only its pointer is stored.
+        // If an iterator is passed in a register, its pointer is all that is stored.
         if (llvm::isa<llvm::GetElementPtrInst>(user)) {
             for (const llvm::User* part : user->users()) {
                 if (llvm::isa<llvm::LoadInst>(part)) continue;
@@ -48,7 +48,7 @@ bool uses_lock(llvm::StringRef name) {
     return false;
 }
 
-// Of libstdc++'s checks (_GLIBCXX_DEBUG): the lists of iterators that each container has, and what an error would say.
+// Functions of libstdc++'s checks (_GLIBCXX_DEBUG): they change the list of iterators that each container has, and compose error messages.
 bool checks_containers(llvm::StringRef name) {
     if (!name.consume_front("_ZN")) return false;
     name.consume_front("K");
@@ -82,12 +82,12 @@ bool Follow::follow_result(const llvm::Value& result, Level level, Context conte
     return type->isPointerTy() || type->isAggregateType() ? follow(result, level, context) : false;
 }
 
-// What is read at a place.
+// Follows a value that is read from a place.
 bool Follow::follow_read(const llvm::Value& read, Level level, Context context) {
     return follow_result(read, level == kInto ? kInto : level - 1, context);
 }
 
-// From here on the place has such a pointer: a local variable's, or what a parameter points to, which is the caller's.
+// From here on the place holds such a pointer. The place is a local variable, or memory of the caller to which a parameter points.
 bool Follow::keep(const llvm::Value& place, Level level, Context context) {
     const llvm::Value& base = base_of(place);
     if (llvm::isa<llvm::AllocaInst>(base)) return follow(base, level, context);
@@ -158,7 +158,7 @@ const llvm::Value& Follow::base_of(const llvm::Value& place, unsigned more) cons
     return *base;
 }
 
-// As std::move() and placement new return theirs.
+// The argument that a function returns unchanged, as std::move() and placement new do.
 const llvm::Value* Follow::argument_returned(const llvm::CallBase& call, unsigned more) const {
     const llvm::Function* callee = callee_of(call);
     if (callee == nullptr || !is_seen(*callee)) return nullptr;

@@ -62,9 +62,9 @@ private:
     bool enter(const llvm::Function& callee, const llvm::CallBase& call, unsigned argument, Level level,
                Context context);
 
-    // Of a use that cannot be followed.
+    // Whether a use that cannot be followed counts as a change.
     [[nodiscard]] bool unknown(Context context) const { return !entered_[context].is_const; }
-    // In all of the program's own code.
+    // Visits the calls in all of the program's own code.
     template <typename Does>
     bool for_each_call(const llvm::Function& function, Does does);
     [[nodiscard]] const llvm::Function* callee_of(const llvm::CallBase& call) const;

@@ -18,7 +18,7 @@
 
 namespace rove::bitcode {
 
-// What a program may run by itself.
+// The code that a program may run itself.
 class OwnCode {
 public:
     // statics: those that travel, and are made where they arrive.
