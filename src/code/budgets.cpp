@@ -26,7 +26,7 @@ std::string largest(std::vector<PackageCode*> holders, const Bytes& bytes_of) RE
     return text.empty() ? "none" : text;
 }
 
-// Of names that code of the package offers.
+// The memory of the names that the package's code offers to other code.
 std::size_t names_held(const PackageCode& package) REQUIRES(lock_of<CodeCache>) {
     if (package.interface) return package.store->manifest().exports.size() * kInterfaceNameBytes;
     return package.exported.size() * kInterfaceNameBytes / 2;

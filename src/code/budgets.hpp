@@ -18,9 +18,9 @@ namespace rove::code {
 
 // The least that pinned code may take, and manifests: a node with a tiny budget runs small programs all the same.
 inline constexpr std::size_t kShareBytesMin = 1024 * 1024;
-// What a function costs beside its package's manifest: its Function, its name, its places in tables.
+// The memory of one function beside its package's manifest: its Function, its name, its places in tables.
 inline constexpr std::size_t kFunctionBytes = 256;
-// What each name of an interface takes beside its manifest: the name and its address, twice, in maps.
+// The memory of one name of an interface beside its manifest: the name and its address, in two maps.
 inline constexpr std::size_t kInterfaceNameBytes = 192;
 
 class Budgets {
@@ -54,8 +54,8 @@ public:
                                              std::min(manifest_bytes_, options_.code_bytes_max / 4);
     }
     [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const REQUIRES(lock_of<CodeCache>);
-    // Of code that may be evicted: whether it could stay until a call that waits for it has begun. Else it would go and be asked for, again and
-    // again.
+    // For code that may be evicted: checks that it could stay until a call that waits for it has begun. Otherwise it would be evicted and
+    // requested again and again.
     [[nodiscard]] Status check_evictable(const PackageCode& package, std::size_t bytes) const
         REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const

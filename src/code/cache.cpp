@@ -84,7 +84,7 @@ bool CodeCache::State::end_packages() {
 
 bool CodeCache::State::awaits_threads() const {
     const LockOf held(lock.mutex());
-    // What is being constructed keeps all of this by its worker, and has its objects dropped at the end.
+    // While a package's constructors run, their worker keeps this State, and the package's objects are dropped at the end.
     return std::ranges::any_of(known.packages(), [](const auto& each) REQUIRES(lock_of<CodeCache>) {
         return !each.second->constructing && each.second->destructors.awaits_threads();
     });

@@ -56,7 +56,7 @@ struct CodeOptions {
     std::size_t static_bytes_max = wire::kNodeStaticBytesMax;
     // Called when code that someone waited for has been loaded or compiled, or could not be (enter then gives the error).
     std::function<void(const Digest& package)> on_ready;
-    // Where the compiler is from; nothing: librove-jit.so. Tests give one of their own.
+    // Returns the compiler; empty: that of librove-jit.so. Tests set their own.
     std::function<Result<bitcode::Compiler*>()> compiler;
 };
 
@@ -75,12 +75,12 @@ struct Function {
     Pace pace;                                 // for the node to use
     std::atomic<bool> waits_quietly{false};    // it kept its thread to itself while it waited: the same
     mutable std::atomic<bool> gathers{false};  // it has said that it can read its payload while that arrives: the same
-    // The cache's own: where its image has it and where its compiled bitcode, while they are loaded, whether or not all is there that it
-    // needs; and which names there were when it was last looked for those that it lacks (Symbols::generation).
+    // For the cache alone: the function's addresses in the image and in the compiled bitcode, while these are loaded, whether or not all that it
+    // needs is there; and the generation of names at which the names that it lacks were last looked up (Symbols::generation).
     EntryPoint image GUARDED_BY(lock_of<CodeCache>) = nullptr;
     EntryPoint compiled GUARDED_BY(lock_of<CodeCache>) = nullptr;
     std::uint64_t names_seen GUARDED_BY(lock_of<CodeCache>) = 0;
-    // Why it cannot be called, as it was at that generation of names: thousands of names may be lacking, and each call is told why.
+    // Why it could not be called at that generation of names. Kept, because thousands of names may be lacking and each call reports the reason.
     mutable std::optional<std::pair<std::uint64_t, Error>> why_none GUARDED_BY(lock_of<CodeCache>);
 };
 
@@ -102,7 +102,7 @@ private:
     PackageCode* package_;
 };
 
-// What a call of a function waits for.
+// The event for which a call of a function waits.
 enum class Awaited : std::uint8_t {
     code,     // the package has no slice here that this node can use: ask for it
     loading,  // it is being loaded or compiled; on_ready will tell
@@ -143,9 +143,9 @@ public:
     // calls let_go(): then the cache may free what it has forgotten.
     [[nodiscard]] Leading& add_leader();
     void let_go(Leading& place);
-    // As enter() for the one thread that leads that engine, at the cost of two plain stores: gives the entry point where the code is
+    // enter() for the one thread that leads that engine, at the cost of two plain stores: returns the entry point if the code is
     // loaded, else null. One function at a time, until leave_leading(), or until keep_leading() makes an Entered of it because
-    // another thread leads from here on.
+    // another thread leads from then on.
     [[nodiscard]] EntryPoint enter_leading(Leading& place, Function& function);
     void leave_leading(Leading& place);
     [[nodiscard]] Entered keep_leading(Leading& place);
@@ -165,7 +165,7 @@ public:
                                     std::function<void(const Result<LoadReport>&)> done, NodeId asker = kNoNode);
     static constexpr std::size_t kLoadsMax = 64;  // each holds its package, of 64 MiB at most
     static constexpr std::size_t kLoadsOfNodeMax = 16;
-    // Of one package, whose constructors may never end. Those of as many as construct at once, 16, leave room for others.
+    // Requests for one package, whose constructors may never end. The 16 packages that may construct at once leave room for others.
     static constexpr std::size_t kLoadsOfPackageMax = 3;
 
     // Loads and compiles nothing more, and calls neither on_ready nor `done` of load_later from here on. Waits for a compile that is under

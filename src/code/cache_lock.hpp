@@ -55,7 +55,7 @@ public:
 private:
     // In words that need no memory where there is none for better ones.
     [[nodiscard]] Error no_memory_for(const PackageCode& package) const noexcept;
-    // What the work threw, as an error: its thread goes on with the next one.
+    // Turns an exception of the work into an error, so that its thread can do the next piece of work.
     [[nodiscard]] Error why_not_loaded(const PackageCode& package, const std::exception& thrown) const;
 
     const std::string& node_;  // for messages

@@ -1,13 +1,13 @@
 // The inside of a CodeCache, put together from its parts; see cache.hpp for what it promises.
 //
 //     Known         packages and functions, by digest, name, id, handle, address     known.hpp
-//     Admission     how they become known, and which are forgotten for them          admission.hpp
+//     Admission     makes packages known, and forgets others to make room            admission.hpp
 //     Uses          what runs, and when each package was used                        uses.hpp
-//     Leaders       the engines: what each runs, and has let go of                   leaders.hpp
+//     Leaders       the engines: what each runs, and no longer uses                  leaders.hpp
 //     Budgets       what is held, and whether more fits                              budgets.hpp
-//     Candidates    what may go, in the order of last use                            candidates.hpp
+//     Candidates    what may be evicted, in the order of last use                    candidates.hpp
 //     Evictor       takes code away                                                  evictor.hpp
-//     Tiers         in which form a package is made ready                            tiers.hpp
+//     Tiers         makes a package ready, in one of its forms                       tiers.hpp
 //     ImageLoads    loads images, in place or by the worker                          image_loads.hpp
 //     Compiles      compiles bitcode, in the background                              compiles.hpp
 //     NewCodes      makes what was loaded or compiled the package's code             new_code.hpp
@@ -35,8 +35,8 @@ namespace rove::code {
 struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     State(CodeCache& owner, CodeOptions given) : cache(owner), options(std::move(given)) {}
 
-    // Runs destructors before any code is released, and without the lock, because they may call the node; no package comes or goes any more.
-    // False: some statics stay, for threads that may use them, and so must all of this.
+    // Runs destructors before any code is released, and without the lock, because they may call the node; packages no longer change then.
+    // False: some statics stay, because threads may use them, and so this State must stay.
     [[nodiscard]] bool end_packages() NO_THREAD_SAFETY_ANALYSIS;
     void end_objects_of(pid_t thread) NO_THREAD_SAFETY_ANALYSIS;  // thread-local ones
     // Threads of the program may have thread-local objects of a package, whose destructors are in its code.
@@ -56,7 +56,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     State* left_before = nullptr;   // … as that of this one, an earlier one's
     CodePool pool;                  // outlives the packages below
     CacheLock lock{options.node};
-    // Of warm_up; kept, because its page would be cold again.
+    // The image that warm_up loaded; kept, because another one's page would not be in memory yet.
     std::unique_ptr<LoadedImage> warm_image GUARDED_BY(lock_of<CodeCache>);
 
     Known known;

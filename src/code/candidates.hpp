@@ -1,4 +1,4 @@
-// Candidates: the packages that may be evicted or forgotten, by what of them may go, each list in the order of last use.
+// Candidates: lists of the packages whose slices or code may be evicted, or which may be forgotten, each in the order of last use.
 //
 // Threads: under the lock of the cache.
 //
@@ -11,7 +11,7 @@ namespace rove::code {
 
 class Candidates {
 public:
-    // After anything of the package has come or gone, and been counted.
+    // To be called after parts of the package were added or removed, and counted.
     void list(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>) {
         const PackageCode::Counted& now = package.counted;
         const bool may_go = now.budget == Budget::evictable;
@@ -25,13 +25,13 @@ public:
         for (RecencyList* list : {&with_slices_, &evictable_, &idle_, &forgettable_}) list->keep(package, false);
     }
 
-    // Their slices are here, and may go: not loaded, or pinned.
+    // Packages whose slices are here and may be dropped: not loaded, or pinned.
     [[nodiscard]] RecencyList& with_slices() REQUIRES(lock_of<CodeCache>) { return with_slices_; }
     // Loaded.
     [[nodiscard]] RecencyList& evictable() REQUIRES(lock_of<CodeCache>) { return evictable_; }
-    // Loaded, and have no statics.
+    // Loaded, without statics.
     [[nodiscard]] RecencyList& idle() REQUIRES(lock_of<CodeCache>) { return idle_; }
-    // Not loaded, and nothing of theirs must be kept.
+    // Not loaded, with nothing that must be kept.
     [[nodiscard]] RecencyList& forgettable() REQUIRES(lock_of<CodeCache>) { return forgettable_; }
 
 private:

@@ -28,8 +28,8 @@ public:
         queue_.push_back(&package);
         package.compile = PackageCode::Compile::queued;
     }
-    // That node waits for it, too. Does nothing where it is not queued, has code, or comes no later than that node's next would: so it may be
-    // said any number of times.
+    // Notes that this node waits for the package, too. Does nothing if it is not queued, has code, or has a turn no later than that node's next:
+    // so it may be called any number of times.
     void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {
         if (package.compile != PackageCode::Compile::queued || package.loaded()) return;
         const std::uint64_t turn = next_turn(asker, false);

@@ -10,8 +10,8 @@ namespace rove::code {
 
 namespace {
 
-// What LLVM has freed lies unsorted in the C library's heap, which all threads of rove node share. The next thread that asks for memory
-// would sort it, and that is often the leader, in somebody's first call: 3 to 20 us of its 30 to 100. So it is done here, where nobody waits.
+// Memory that LLVM has freed is unsorted in the C library's heap, which all threads of rove node share. The next thread that allocates
+// would sort it, and that is often the leader, in a first call: 3 to 20 us of its 30 to 100. So it is sorted here, where no call waits.
 void sort_freed_memory() {
     constexpr std::size_t kBeyondSmallBins = 64 << 10;  // and less than what gets a mapping of its own
     void* volatile block = std::malloc(kBeyondSmallBins);
@@ -31,7 +31,7 @@ Status Compiles::queue(PackageCode& package) {
 }
 
 bool Compiles::do_next() {
-    // A call may wait all the same, where the node has slept since it was last looked at: then it is queued again.
+    // A call may still wait for such a package, if the node has slept since the call was last checked: then the package is queued again.
     while (const std::optional<Digest> left = queue_.leave_in_vain())
         if (options_.on_ready) lock_.call_back([&] { options_.on_ready(*left); });
     if (queue_.empty()) {

@@ -3,7 +3,7 @@
 // Threads: under the lock of the cache; do_next() on the worker for bitcode, which compiles with the lock free.
 //
 // Invariants: a package is neither evicted nor forgotten while it is compiled, and nothing of it is replaced: no image is loaded then.
-// A package whose bitcode cannot be compiled goes on as its image.
+// A package whose bitcode cannot be compiled keeps running its image.
 #pragma once
 
 #include <atomic>
@@ -50,7 +50,7 @@ public:
     // Does nothing where the package is queued or was compiled already, or its bitcode is not here or not to be run. overloaded: there is
     // no thread for it now.
     [[nodiscard]] Status queue(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Where it is queued already: that node waits for it, too.
+    // Notes that this node waits for the package, too. Does nothing if it is not queued.
     void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {
         queue_.add_asker(package, asker);
     }
@@ -61,7 +61,7 @@ public:
     [[nodiscard]] bitcode::Compiler* used() const { return used_; }  // null: nothing was compiled
 
 private:
-    // What a package has while its bitcode is compiled.
+    // The parts of a package that are loaded while its bitcode is compiled.
     struct Loaded {
         std::shared_ptr<DataSegment> data;
         std::span<const PackageCode::StaticPlace> statics;

@@ -70,7 +70,7 @@ void Evictor::trim(PackageCode* newcomer) {
         if (oldest == nullptr) break;
         if (oldest->awaited()) awaited -= std::min(awaited, oldest->counted.slices);
         if (oldest->waits_in_vain()) compile_queue_.leave(*oldest);
-        oldest->store->drop_slices();  // what runs of it goes on: its code is apart from them
+        oldest->store->drop_slices();  // its loaded code does not use them
         budgets_.count(*oldest);
     }
     // All packages to evict are chosen first, so that one barrier is enough. If some turn out to be running, a second round chooses others.

@@ -13,7 +13,7 @@ bool is_static(const wire::Symbol& symbol) {
     return symbol.kind == wire::Symbol::Kind::static_;
 }
 
-// What an image needs for its statics and their places: nothing where they were kept, or where there are none to keep.
+// The bytes that an image needs for its statics and their places: none if they were kept, or if it has none.
 std::size_t new_statics(const PackageCode& package, const wire::Image& image) REQUIRES(lock_of<CodeCache>) {
     if (package.data || image.data_bytes == 0) return 0;
     const auto places = std::count_if(image.symbols.begin(), image.symbols.end(), is_static);
@@ -47,7 +47,7 @@ bool ImageLoads::is_quick(const PackageCode& package, std::size_t slice) const {
            !names_wait;
 }
 
-// Where the image has what it says that it has.
+// Links the image: its imports, and the addresses of its symbols.
 Result<NewCode> ImageLoads::link_image(PackageCode& package, const wire::Image& image,
                                        const std::shared_ptr<DataSegment>& data) {
     NewCode code;

@@ -19,10 +19,10 @@ public:
     Interfaces(CacheLock& lock, Symbols& symbols, Budgets& budgets, Evictor& evictor)
         : lock_(lock), symbols_(symbols), budgets_(budgets), evictor_(evictor) {}
 
-    // Of a package that is loaded and held: what arrives later is linked to its names.
+    // Links functions that arrive from now on to the names of this package, which is loaded and held.
     [[nodiscard]] Result<LoadReport> link(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Runs their destructors, each before those of what it was linked to. When the cache has stopped: without its lock. False: one of them stays
-    // (PackageCode::end), and all that it may have been linked to with it.
+    // Runs the interfaces' destructors, each before those of the interfaces that it was linked to. The cache has stopped; without its lock.
+    // False: one interface stays (PackageCode::end), and with it all that it may have been linked to.
     [[nodiscard]] bool end_all() NO_THREAD_SAFETY_ANALYSIS;
     [[nodiscard]] bool empty() const NO_THREAD_SAFETY_ANALYSIS { return linked_.empty(); }  // as end_all()
 

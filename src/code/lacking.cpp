@@ -16,7 +16,7 @@ bool is_lacked(const ByteBuffer& lacks, std::size_t import) {
     return !lacks.empty() && (std::to_integer<unsigned>(lacks[import / 8]) >> import % 8 & 1U) != 0;
 }
 
-// What of its needs is lacked, by index.
+// The indices of those imports that the function needs and lacks.
 std::vector<std::size_t> lacked(const Function& function, const ByteBuffer& lacks) {
     std::vector<std::size_t> imports;
     const wire::Manifest& manifest = function.package->store->manifest();
@@ -134,7 +134,7 @@ Status Lacking::put_names(Function& function) const {
     return {};
 }
 
-// Of one whose package is loaded.
+// For a function whose package is loaded.
 Error Lacking::why_no_entry(const Function& function) const {
     const std::uint64_t generation = symbols_.generation();
     if (!function.why_none || function.why_none->first != generation)

@@ -27,7 +27,7 @@ public:
                                                   Lacks& lacks) const;
     // failed: the package as a whole cannot do without one of them.
     [[nodiscard]] Status check(PackageCode& package, const Lacks& lacks) const;
-    // What to do about a name that is nowhere.
+    // The remedy for a name that is nowhere, for messages.
     [[nodiscard]] static std::string remedy(const PackageCode& package);
 
     // ---- of a package that is loaded

@@ -1,11 +1,11 @@
 // Leaders: who leads the engines that use a cache: what each one runs, and what it may still use of what was forgotten.
 //
-// Engines look functions up and use them under their own lock, without the cache's. So a forgotten package stays in memory until each of
-// them has let go: until it has said, under its lock, that it holds no function that it has looked up and not entered.
+// Engines look functions up and use them under their own lock, without the cache's. So a forgotten package stays in memory until each engine
+// has let go: until it has declared, under its lock, that it holds no function that it has looked up and not entered.
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: places stay where they are for as long as the cache. What is forgotten after an engine has let go waits for it again.
+// Invariants: places stay at their addresses for as long as the cache. A package that is forgotten later waits for each engine to let go again.
 #pragma once
 
 #include <atomic>

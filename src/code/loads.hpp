@@ -35,7 +35,7 @@ public:
           interfaces_(beside.interfaces),
           workers_(beside.workers) {}
 
-    // As CodeCache::load_later.
+    // Implements CodeCache::load_later.
     [[nodiscard]] Status queue(const PackageStore& package, Done done, NodeId asker) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool has_queued() const REQUIRES(lock_of<CodeCache>) { return !queue_.empty(); }
     // False: there is nothing to do.

@@ -40,7 +40,7 @@ void NewCodes::take_module(PackageCode& package, NewCode&& code) noexcept {
     go_on_with(package);
 }
 
-// Where there is no memory to say why there is no room, it is not kept.
+// If there is no room, and no memory for the error that says so, the code is not kept.
 void NewCodes::leave(PackageCode& package, NewCode&& code) noexcept try {
     const std::size_t bytes =
         (code.image ? code.image->code_bytes() : 0) + (code.module ? code.module->code_bytes() : 0);

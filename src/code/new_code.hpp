@@ -40,8 +40,8 @@ public:
     void take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept
         REQUIRES(lock_of<CodeCache>);
     void take_module(PackageCode& package, NewCode&& code) noexcept REQUIRES(lock_of<CodeCache>);
-    // Of code whose constructors have failed, but may have given its addresses, or those of its statics, away: keeps it, uncalled, while there
-    // is room among pinned code.
+    // For code whose constructors have failed, but may have passed addresses of it or of its statics to others: keeps the code, which nothing
+    // calls, if there is room among pinned code.
     void leave(PackageCode& package, NewCode&& code) noexcept REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::size_t taken() const REQUIRES(lock_of<CodeCache>) { return taken_; }
 

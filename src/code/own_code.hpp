@@ -1,5 +1,5 @@
-// The functions of a program out of the bitcode that it carries of itself, as packages: for programs that were built without
-// finished ones. Needs librove-jit.so.
+// Packages of a program's functions, made from the bitcode that the program carries of itself: for programs that were built without finished
+// packages. Needs librove-jit.so.
 //
 // Threads: any.
 #pragma once
@@ -17,18 +17,18 @@ namespace rove::code {
 // The package of one of its functions, by the key of package/bundle.hpp: its entry is the first. unsupported: why it cannot travel.
 [[nodiscard]] Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key);
 
-// Reads the program's packages in the background, once, for a first call to come; where it has none, opens LLVM and reads its
+// Reads the program's packages once, in the background, so that the first call finds them read; if it has none, opens LLVM and reads its
 // bitcode.
 void expect_to_send();
-// Waits until LLVM is open, where that has begun, for 5 s at most: a process that ends meanwhile would take LLVM down under the thread that
-// opens it.
+// If LLVM is being opened, waits until it is, for 5 s at most: the end of the process would destroy LLVM while that thread still opens
+// it.
 void wait_until_open();
 
-// What a package of the cache was made by, in one line: the builds of librove-jit.so, of LLVM and of who packs (any address of its own).
-// Another build may make another package of the same bitcode.
+// One line that identifies the makers of a cached package: the builds of librove-jit.so, of LLVM and of the packing program (`packer` is any
+// address within it). Another build may make another package of the same bitcode.
 [[nodiscard]] std::string made_by(const bitcode::Compiler& compiler, const void* packer);
 
-// What all packages of extracted functions share: a manifest without slices.
+// The manifest of a package of extracted functions, still without slices.
 [[nodiscard]] wire::Manifest manifest_of(const bitcode::Extracted& extracted, const bitcode::Prepared& prepared);
 
 }  // namespace rove::code

@@ -67,8 +67,8 @@ void begin_thread_locals() {
 
 }  // namespace
 
-// What the thread and its maker both use, until the kernel has the thread no more. All but the words and `thread` is the thread's while it
-// works, and the maker's while it waits.
+// State that the thread and its maker share until the kernel has ended the thread. All members but the words and `thread` belong to the thread
+// while it works, and to the maker while the thread waits.
 struct OwnThread::Shared {
     const pid_t process = getpid();
     std::atomic<pid_t> thread{0};  // the kernel's number for it; 0: not begun
@@ -141,7 +141,7 @@ const std::optional<pthread_key_t>& end_of_own_thread(void (*end)(void*)) {
 void OwnThread::Shared::end(void* argument) {
     auto& shared = *static_cast<Shared*>(argument);
     shared.stay_in_parent();
-    // What nothing has unwound has no objects any more; where the thread stays, their memory is there.
+    // Nothing has unwound the stack, so its objects are never destroyed; their memory is there for as long as the thread stays.
     if (shared.work != nullptr && !shared.has_ended) shared.tell_of_end();
     shared.ended.release();
 }

@@ -1,6 +1,6 @@
-// What a cache keeps of one package: its bytes, its functions, and, while it is loaded, its code.
+// One package in a cache: its bytes, its functions, and, while it is loaded, its code.
 //
-// Threads: under the lock of the cache. What has no GUARDED_BY is set before the package becomes known, is atomic, or has a lock of its own.
+// Threads: under the lock of the cache. Members without GUARDED_BY are set before the package becomes known, are atomic, or have their own lock.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ namespace rove::code {
 // How long a package whose call could not run yet is kept for it. The call tries again whenever something has changed; its own
 // limit is shorter (kCodeWaitMax), so this bound matters only for calls that have been given up.
 inline constexpr auto kAwaitedMax = std::chrono::seconds(10);
-// Code that calls wait for stays although it is over the budget, up to so much of all of it: a small budget serves many callers. Beyond
-// it the code that was used for longest ago goes, and is asked for again.
+// Code that calls wait for may exceed the budget by up to this many bytes in all, so that a small budget serves many callers. Beyond that
+// the code that was used the longest time ago is evicted, and requested again.
 inline constexpr std::size_t kAwaitedBytesMax = 2 * wire::kSliceBytesMax;
-// Constructors that have run for longer are not waited for any more: calls that come are told so at once.
+// No call waits for constructors that have run for longer: later calls fail at once.
 inline constexpr auto kConstructingAwaitedMax = std::chrono::seconds(60);
 // How long a refusal is kept for the call that waits for it; one that comes later tries again.
 inline constexpr auto kRefusalMax = std::chrono::seconds(1);
@@ -53,7 +53,7 @@ private:
     PackageCode* package_;
 };
 
-// What a package's code is counted as: CodeOptions::code_bytes_max.
+// The share of CodeOptions::code_bytes_max to which a package's code counts.
 enum class Budget : std::uint8_t { evictable, pinned, resident };
 inline constexpr std::size_t kBudgets = 3;
 
@@ -124,7 +124,7 @@ public:
         for (const auto* each : {&module, &left_module}) bytes += *each ? (*each)->code_bytes() : 0;
         return bytes;
     }
-    // What the cache has counted of it, and as what. Slices may go while the code that was made of them stays, so they are never pinned.
+    // The bytes that the cache has counted, and to which share. Slices can be dropped while code made of them stays, so they are never pinned.
     struct Counted {
         std::size_t manifest = 0, slices = 0, code = 0;
         Budget budget = Budget::evictable;  // of the code
@@ -133,7 +133,7 @@ public:
         [[nodiscard]] Budget of_slices() const { return budget == Budget::resident ? budget : Budget::evictable; }
     };
     Counted counted GUARDED_BY(lock_of<CodeCache>);
-    // What was kept for what is being loaded of it: code, if it is pinned, and statics.
+    // Bytes reserved for parts that are being loaded: code, if it is pinned, and statics.
     struct Reserved {
         std::size_t code = 0, statics = 0;
     };
@@ -166,18 +166,18 @@ public:
     }
     // Constructors may have changed the process, so they must not run again.
     [[nodiscard]] bool ran_constructors() const REQUIRES(lock_of<CodeCache>) { return constructed && has_constructors; }
-    // What is kept over evictions.
+    // The bytes that are kept over evictions.
     [[nodiscard]] std::size_t static_bytes() const REQUIRES(lock_of<CodeCache>) {
         return data ? data->bytes() + statics.size() * sizeof(StaticPlace) : 0;
     }
-    // Whether its statics mean something to somebody: they were used, or constructors may have given their addresses away.
+    // Whether its statics must be kept: they were used, or constructors may have passed their addresses to others.
     [[nodiscard]] bool keeps_statics() const REQUIRES(lock_of<CodeCache>) {
         return data && (called || has_constructors);
     }
 
     CodeCache& cache;
     const std::shared_ptr<PackageStore> store;
-    // Whose turn of the compiler it takes: of one that waits for it, else of who has sent it first.
+    // The node whose turn of the compiler it takes: one that waits for it, else the one that sent it first.
     NodeId compiled_for GUARDED_BY(lock_of<CodeCache>) = kNoNode;
     std::uint64_t compile_turn GUARDED_BY(lock_of<CodeCache>) = 0;  // CompileQueue's
     std::vector<std::unique_ptr<Function>> functions;
@@ -193,7 +193,7 @@ public:
     std::unique_ptr<PackageCode> forgotten_next GUARDED_BY(lock_of<CodeCache>);  // the one that was forgotten after it
     std::optional<Error> error GUARDED_BY(lock_of<CodeCache>);                   // why it cannot run here
     std::atomic<bool> lacks_names{false};  // that is for names: an interface may bring them
-    // Which names there were before they were looked up (Symbols::generation).
+    // The generation of names (Symbols::generation) before they were looked up.
     std::atomic<std::uint64_t> names_seen{0};
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
@@ -204,7 +204,7 @@ public:
     Listing with_slices{*this}, evictable{*this}, idle{*this},
         forgettable{*this};  // in the cache's lists of these names
 
-    // The worker's that loads or compiles the package; else under the lock.
+    // Belongs to the worker that loads or compiles the package; at other times under the lock.
     LinkScope scope;
     std::atomic<bool> libraries_open{false};  // what `scope` says of them is there, and stays
     Destructors destructors;
@@ -213,11 +213,11 @@ public:
         TimePoint at;
     };
     bool loading GUARDED_BY(lock_of<CodeCache>) = false;  // its image waits for a worker, or is being loaded by it
-    // Why it was not loaded or compiled there: others may make room.
+    // The transient error for which it was not loaded or compiled.
     std::optional<Refusal> refusal GUARDED_BY(lock_of<CodeCache>);
     bool constructing GUARDED_BY(lock_of<CodeCache>) = false;  // its constructors run, with the cache's lock free
     TimePoint constructing_since GUARDED_BY(lock_of<CodeCache>);
-    // They have run to their end, or there are none; if one threw, `error` is for good.
+    // The constructors have run to their end, or there are none; if one threw, `error` is final.
     bool constructed GUARDED_BY(lock_of<CodeCache>) = false;
     bool has_constructors GUARDED_BY(lock_of<CodeCache>) = false;
     std::shared_ptr<DataSegment> data GUARDED_BY(lock_of<CodeCache>);  // kept over evictions

@@ -1,8 +1,8 @@
 // Packages in the order in which they were used last.
 //
-// Calls note only when they were (PackageCode::last_used, without the cache's lock), so an entry may be listed by an older
-// time than its own; it is listed anew when it is met at the front. Times only advance, so the front is the oldest then.
-// Each move answers to a call since the last one: what a look costs does not grow with the packages there are.
+// A call only records its time in the package (PackageCode::last_used, without the cache's lock), so the list may have a package under an
+// older time. Such a package is listed again, under its newer time, when it is found at the front. Times only advance, so the front is the
+// oldest package after that. There is at most one move for each call, so the cost of finding it does not grow with the number of packages.
 //
 // Threads: under the lock of the cache.
 #pragma once
@@ -17,16 +17,16 @@ namespace rove::code {
 class RecencyList {
 public:
     explicit RecencyList(Listing PackageCode::* listing) : listing_(listing) {}
-    // Whether it is listed from now on. Takes no memory: a package has its place in each list from the beginning.
+    // Lists the package or removes it. Takes no memory: a package has its place in each list from the beginning.
     void keep(PackageCode& package, bool listed) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::size_t size() const REQUIRES(lock_of<CodeCache>) { return order_.size(); }
-    // The package that has not been used for longest, of those that are not busy. Who is busy counts as used at `now`.
+    // The package, among those that are not busy, that has not been used for the longest time. Busy packages count as used at `now`.
     template <typename Busy>
     [[nodiscard]] PackageCode* oldest(std::uint64_t now, const Busy& busy) REQUIRES(lock_of<CodeCache>);
 
 private:
-    // Busy packages that one look passes over: more than a node's threads and peers keep busy at the end of this list, because
-    // who is passed over goes to its front end. Bounds a look.
+    // The number of busy packages that one call of oldest() skips, which bounds its cost: more than a node's threads and peers keep busy at
+    // this end of the list, because a package that is skipped moves to the other end.
     static constexpr unsigned kBusyMax = 64;
 
     Listing PackageCode::* const listing_;

@@ -75,7 +75,7 @@ void Destructors::run() {
     forget_in_c();
 }
 
-// What is to run at a thread's end. It is the thread's own, which frees it then.
+// A destructor that is to run at a thread's end. Owned by the thread, which frees it then.
 struct Destructors::OfThread {
     Destructors& of;
     const Entry entry;
@@ -89,7 +89,7 @@ struct Destructors::OfThread {
 
 constinit std::atomic<std::uint64_t> Destructors::OfThread::registered_{0};
 
-// What C's library was given in the package's name, for quick_exit and fork.
+// Removes the handlers for quick_exit and fork that were registered with C's library in the package's name.
 void Destructors::forget_in_c() {
     __cxa_finalize(this);
 }
@@ -131,7 +131,7 @@ bool Destructors::add_for_thread(void (*function)(void*), void* object) {
     } catch (const std::bad_alloc&) {
         return false;
     }
-    // As this library's own: it stays until the thread has ended, too.
+    // Registered as this library's own, so that the library is not unloaded before the thread has ended.
     if (__cxa_thread_atexit(&run_at_end, made.get(), &__dso_handle) != 0) {
         threads_.pop_back();
         return false;
@@ -194,7 +194,7 @@ Symbols::Symbols(const std::vector<HostSymbol>& host_symbols) {
     host_.emplace("__cxa_thread_atexit", reinterpret_cast<void*>(&register_thread_destructor));
 }
 
-// Of the libraries that a node lacks: a peer may list thousands, and each failing call tells.
+// The number of lacking libraries that a message names: a peer may list thousands, and each failing call has the message.
 static constexpr std::size_t kLibrariesNamed = 4;
 
 void LinkScope::open(const std::vector<std::string>& sonames) {

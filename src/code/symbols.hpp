@@ -21,11 +21,11 @@
 
 namespace rove::code {
 
-// What a package wants done at its end: destructors of its statics, registered by its constructors and functions. Its address is the
-// package's wire::kDsoHandle. Threads: any; functions register the statics that they make when they are first called.
+// The destructors that run at a package's end: those of its statics, registered by its constructors and functions. The object's address is
+// the package's wire::kDsoHandle. Threads: any; a function registers a static when it initialises it in its first call.
 class Destructors {
 public:
-    // Of statics: runs each once, the last registered first; also those that are registered meanwhile.
+    // Runs those of statics, each once, the last registered first; including those that are registered at this time.
     void run();
     // Forgets functions for the package's end, because they may use what constructors that have not run would have made.
     void drop_functions();
@@ -64,15 +64,15 @@ private:
 // Libraries that packages have opened in a process, all together: each has four mappings or more, of some 65,000.
 inline constexpr std::size_t kLibrariesMax = 256;
 
-// What one package links with.
+// The sources of names for one package.
 struct LinkScope {
-    // Leaves out libraries that cannot be opened: what needs no name of theirs runs.
+    // Leaves out libraries that cannot be opened: entries that need no name of theirs can run.
     void open(const std::vector<std::string>& sonames);
 
     Destructors* destructors = nullptr;
     std::vector<void*> libraries;  // dlopen handles
-    // Symbols::generation() when its code was first linked: code of it that is linked later, of another form or after an eviction, finds the same
-    // under the names of interfaces. 0: none has been.
+    // Symbols::generation() when its code was first linked: code of the package that is linked later, in another form or after an eviction, gets
+    // the same addresses for the names of interfaces. 0: no code has been linked.
     std::uint64_t as_of = 0;
     std::string left_out;  // the reasons and remedies, for what lacks a name then; empty: nothing is
 };
@@ -82,8 +82,8 @@ public:
     explicit Symbols(const std::vector<HostSymbol>& host_symbols);
 
     [[nodiscard]] void* resolve(const std::string& name, const LinkScope& scope) const;
-    // What interfaces have under a name, or null: the newest one's as of a generation (LinkScope::as_of), or else that of the first to bring it
-    // later. Looked up under the engine's lock: nothing else brings names later, and it waits for nobody.
+    // The address of a name in interfaces, or null: that of the newest interface at a generation (LinkScope::as_of), else of the first one after
+    // it. May be called under the engine's lock: only interfaces add names later, and the look-up does not block.
     [[nodiscard]] void* of_interfaces(const std::string& name, std::uint64_t as_of = 0) const;
     // Advances when an interface has brought names. To be read before names are looked up: where it is the same afterwards, those that were
     // nowhere are nowhere still.

@@ -15,11 +15,11 @@ namespace rove::code {
 
 class ThreadState {
 public:
-    // As the thread is now.
+    // Records the state of this thread.
     ThreadState();
-    // Sets the thread back to that. Only what has changed is set, because a node without rights may not be allowed to set it. Signals that have
-    // been blocked since then and wait for the thread are taken, and no handler runs for them. False: the kernel refused something (scheduling,
-    // priority, processors, timer slack), or signals keep coming, and the thread still blocks them.
+    // Restores that state. Sets only what has changed, because a node without privileges may not be allowed to set it. Signals that were blocked
+    // since then and are pending are discarded without a handler. False: the kernel refused a setting (scheduling, priority, processors, timer
+    // slack), or signals keep arriving, and the thread still blocks them.
     [[nodiscard]] bool restore() const;
 
 private:
@@ -31,7 +31,7 @@ private:
     std::array<char, 16> name_{};  // the longest, and a zero
     const int nice_;
     const unsigned long slack_;  // ns
-    // Of this thread alone, as the kernel has them: pthread_getschedparam() gives what C's library has been told.
+    // This thread's settings from the kernel itself: pthread_getschedparam() returns what was set through the C library.
     const int policy_;
     sched_param priority_{};
     cpu_set_t processors_{};

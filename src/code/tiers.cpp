@@ -28,7 +28,7 @@ Error Tiers::why_incomplete(const PackageStore& package) const {
 
 Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package, NodeId asker) {
     if (package.error && package.lacks_names && package.names_seen != symbols_.generation()) {
-        package.error.reset();  // what it lacks may be there now
+        package.error.reset();  // the names may be there now
         package.compile = PackageCode::Compile::none;
     }
     if (package.error) return tl::unexpected<Error>(*package.error);
@@ -44,7 +44,7 @@ Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package, NodeId as
         package.publish();  // an eviction that found it running may have cleared the targets meanwhile
         return std::nullopt;
     }
-    // No image is loaded now, even if one has come: the compiler was told that there are no statics yet, and would make a second set.
+    // No image is loaded now, even if one has arrived: the compile began without statics, and would make a second set of them.
     if (package.is_to_be_compiled()) {
         add_asker(package, asker);
         return Awaited::loading;

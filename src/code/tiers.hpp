@@ -21,11 +21,11 @@ public:
     // Nothing: the package is ready. An Error as that of CodeCache::enter. `asker`: the node that waits for it, kNoNode for this one.
     [[nodiscard]] Result<std::optional<Awaited>> make_ready(PackageCode& package, NodeId asker)
         REQUIRES(lock_of<CodeCache>);
-    // That node will ask for it to be made ready when it is no longer under way.
+    // Notes that this node waits for a package that is being made ready; it will call make_ready() when that has ended.
     void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {
         compiles_.add_asker(package, asker);
     }
-    // Why a package is not made ready of which no form has come that runs here, though it has one.
+    // Why a package cannot be made ready that has a form for this node, of which no code has arrived.
     [[nodiscard]] Error why_incomplete(const PackageStore& package) const;
 
 private:

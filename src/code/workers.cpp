@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<int> abandoned_workers{0};
 
-// At the process's end LLVM's static objects are destroyed, which a worker that goes on may still use. This runs before that.
+// The process's end destroys LLVM's static objects, which an abandoned worker may still use. This handler runs before that.
 void end_without_destructors(int status, void* /*argument*/) {
     if (abandoned_workers.load() == 0) return;
     (void)std::fflush(nullptr);
@@ -89,7 +89,7 @@ void Workers::reap() {
 
 // Does the duty's jobs until another worker takes it over or the cache stops. False: it was abandoned, and nobody joins it.
 bool Workers::work(Worker& self) {
-    // As a batch thread: waking it must not preempt the thread that wakes it, which has other calls to run.
+    // A batch thread, so that waking it does not preempt the waking thread, which has other calls to run.
     const sched_param none{};
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
     const LockOf lock(lock_.mutex());

@@ -22,7 +22,7 @@
 
 namespace rove::code {
 
-// What a worker does: images and whoever asked for a load, or bitcode.
+// The work of a worker: loading images and requests to load, or compiling bitcode.
 enum class Duty : std::uint8_t { images, bitcode };
 inline constexpr std::size_t kDuties = 2;
 
@@ -86,7 +86,7 @@ private:
     const std::function<bool(Duty)> do_next_;
     std::size_t working_ GUARDED_BY(lock_of<CodeCache>) = 0;  // workers that compile or load something
     std::list<Worker> workers_ GUARDED_BY(lock_of<CodeCache>);
-    // Of each duty; null: none.
+    // The worker of each duty; null: none.
     std::array<Worker*, kDuties> on_duties_ GUARDED_BY(lock_of<CodeCache>){};
 };
 

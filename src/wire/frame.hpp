@@ -66,7 +66,7 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 32);
 
-// Of a call that its function sends on: the same caller waits for its end. How this call's name and payload came says nothing of the next one's.
+// The header of a call that its function forwards. The same caller waits for its end; the naming and the payload of the next call are its own.
 [[nodiscard]] constexpr FrameHeader sent_on(FrameHeader call) {
     call.kind = Kind::call;
     call.flags &= kNoReply;

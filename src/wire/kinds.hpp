@@ -1,6 +1,6 @@
-// What a frame of each kind may look like, who may send it, and what it is for: one row per kind. The checks of a frame derive from this
-// table: its shape here, its sender in src/peer/frame_checks.cpp. What nearly all frames are, and pass without these checks, does too
-// (is_plain).
+// The rules of each kind of frame: its shape, its senders and its purpose, one row per kind. The checks of a frame derive from this table:
+// that of its shape here, that of its sender in src/peer/frame_checks.cpp. So does is_plain, which recognises the shape of nearly all frames and
+// lets them skip these checks.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace rove::wire {
 
-// Whom the header's `node` may name. A member may name others as well, because it sends on their calls and the answers to these.
+// The nodes that the header's `node` may name. A member may name others as well, because it sends on their calls and the answers to these.
 enum class Names : std::uint8_t {
     anybody,   // a destination, to which the receiver passes it on, or nobody
     caller,    // who made the call: its sender, or another one for whom a member speaks
@@ -68,7 +68,7 @@ template <Kind kKind>
 [[nodiscard]] constexpr bool has_plain_flags(const FrameHeader& header) {
     return (header.flags & ~rule_of(kKind).plain_flags) == 0;
 }
-// Of that kind, and nothing of its shape need be checked.
+// Whether the frame is of that kind, with a shape that needs no further check.
 template <Kind kKind>
 [[nodiscard]] constexpr bool is_plain(const Frame& frame) {
     static_assert(rule_of(kKind).extra_bytes == 0);
@@ -97,7 +97,7 @@ template <Kind kKind>
     }
 }
 
-// What is wrong with a frame's shape; "" if nothing is. `among_calls`: it arrived in the ring of calls.
+// The error in a frame's shape; "" if there is none. `among_calls`: it arrived in the ring of calls.
 [[nodiscard]] inline std::string_view wrong_shape(const Frame& frame, bool among_calls) {
     const FrameHeader& header = frame.header;
     const auto index = static_cast<std::size_t>(header.kind);

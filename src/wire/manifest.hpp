@@ -15,7 +15,7 @@
 
 namespace rove::wire {
 
-[[nodiscard]] std::string_view to_string(Forms form);  // of a slice
+[[nodiscard]] std::string_view to_string(Forms form);  // the form of a slice
 
 enum class Compression : std::uint8_t { none = 0, zstd = 1 };
 
@@ -34,8 +34,8 @@ struct Manifest {
     std::string name;
     std::uint16_t abi = 0;
     bool interface = false;
-    // Addresses of its functions or vtables are kept in writable statics, it has constructors with destructors, or
-    // its statics cannot be kept apart from its code: the code stays loaded as long as the node.
+    // Its code stays loaded for as long as the node, because an address of its functions, constants or labels may be kept somewhere after a
+    // call has ended (bitcode/package/pinning.hpp).
     bool pinned = false;
     std::vector<std::string> entries;
     std::vector<std::string> exports;       // an interface's names, functions and data alike
@@ -50,9 +50,9 @@ struct Manifest {
     [[nodiscard]] const Slice* find(std::string_view triple, Forms form) const;
     [[nodiscard]] bool whole_needs(std::size_t import) const { return row_needs(0, import); }
     [[nodiscard]] bool entry_needs(std::size_t entry, std::size_t import) const { return row_needs(1 + entry, import); }
-    // Any of some, of which there is a bit each, as in a row of `needs`; empty: of none.
+    // Whether the entry needs any of the imports in `of`, which has a bit for each, as a row of `needs`; empty: no imports.
     [[nodiscard]] bool entry_needs_any(std::size_t entry, Bytes of) const;
-    // Whether anything does: else it is weak.
+    // Whether the package or any entry needs the import; otherwise it is weak.
     [[nodiscard]] bool is_needed(std::size_t import) const;
     [[nodiscard]] std::size_t needs_row_bytes() const { return (imports.size() + 7) / 8; }
     friend bool operator==(const Manifest&, const Manifest&) = default;
