@@ -45,7 +45,7 @@ bool Answers::reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data
     return true;
 }
 
-// As this node answers a call. Beside it stand the answer's size, flags and status.
+// The header of this node's answer to a call, without the answer's size, flags and status.
 wire::FrameHeader Answers::answer_to(const wire::FrameHeader& call) const {
     return {
         .handle = routes_.id(), .generation = call.generation, .node = call.node, .call = call.call, .hops = call.hops};

@@ -24,7 +24,7 @@ namespace rove {
 
 class Answers {
 public:
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         Lead& lead;
         Runner& runner;

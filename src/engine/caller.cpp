@@ -27,7 +27,7 @@ Error too_large_in_parts(std::string_view name, std::size_t bytes) {
                         wire::kMessageBytesMax)};
 }
 
-// Of the frame of a call, a post, a batch or a ping: its extension and payload.
+// Counts the frame of a call, a post, a batch or a ping. `body_bytes`: its extension and payload.
 void note_bytes(PeerState& peer, std::size_t body_bytes) REQUIRES(lock_of<EngineLock>) {
     peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + body_bytes);
 }
@@ -138,7 +138,7 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
     const bool is_new_there =
         callee.package != nullptr && *callee.package && !peer->code.bindings.handle_of(*callee.id);
     if (is_new_there) ROVE_CHECK(exchange_.check_forms(*peer, **callee.package));
-    // Before the call is sent: both need memory, and a call whose sender is told that there was none must not run.
+    // Before the call is sent: both need memory, and a call that fails for lack of memory must not run.
     if (is_new_there) own_functions_.keep(*callee.package);
     if (callee.shipped != nullptr) own_functions_.note_shipped(*callee.id, *callee.shipped);
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), outgoing.wants_reply));

@@ -25,12 +25,12 @@
 
 namespace rove {
 
-// Whom a call is for. Pointers, so that making one costs nothing; what they point to outlives the send.
+// The function that is called. It holds pointers, so that making one costs nothing; the objects outlive the send.
 struct Callee {
     const FunctionId* id;                                    // by which the peer's handle is found
     const std::shared_ptr<PackageStore>* package = nullptr;  // null, or null in it: nothing to ship
     std::string_view name{};                                 // for messages
-    // Of a function of this program: its id as a shipped one (null: it does not travel), and its schema.
+    // If it is a function of this program: its id as a shipped function (null: it does not travel), and its schema.
     bool own = false;
     const FunctionId* shipped = nullptr;
     const detail::Callable* not_shipped = nullptr;  // that function, where it does not travel
@@ -53,7 +53,7 @@ struct BegunFrame {
     std::uint32_t handle = 0;
 };
 
-// What a function sends on in its place.
+// The call with which a function forwards its own.
 struct Onward {
     NodeId node;
     FunctionId function;
@@ -69,7 +69,7 @@ public:
     using Lock = HeldLock;
     using PeerPointer = std::shared_ptr<PeerState>;
 
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         Lead& lead;
         Runner& runner;
@@ -114,7 +114,7 @@ public:
     [[nodiscard]] Result<CallId> post_begun(PeerState& peer, BegunFrame begun, bool wants_reply, Deadline deadline)
         EXCLUDES(lock_of<EngineLock>);
     void drop_begun(PeerState& peer, std::shared_ptr<void> link) EXCLUDES(lock_of<EngineLock>);
-    // Several posts of one function; payloads lie wire::batch_stride(payload_bytes) apart.
+    // Several posts of one function; their payloads begin wire::batch_stride(payload_bytes) apart.
     [[nodiscard]] Status post_batch(const PeerPointer& peer, const Outgoing& outgoing, std::size_t payload_bytes)
         EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Result<CallId> ping(const PeerPointer& peer, Bytes payload, bool wants_reply, Deadline deadline)

@@ -12,13 +12,13 @@ using wire::Kind;
 
 namespace {
 
-// How long a payload is sent from where it lies, from when it first waits, and others' calls wait for that where this thread alone could
-// run them. The largest takes 5 to 15 ms through shared memory.
+// For how long after its first wait a payload is sent from its own place. In that time calls wait that only this thread could run. The
+// largest payload takes 5 to 15 ms through shared memory.
 constexpr auto kLargeHoldsBackFor = std::chrono::milliseconds(20);
 
 }  // namespace
 
-// One that is on its way, or waits for its turn.
+// A large payload that is being sent, or waits for its turn.
 struct Caller::LargeSend {
     LargeTurns::Turn turn;
     const Pieces& payload;
@@ -30,8 +30,8 @@ struct Caller::LargeSend {
     std::optional<LargeBytes> copy{};             // in place of `payload`
 };
 
-// What is larger than a frame goes ahead of its call, in parts; the receiver puts them together. Its turn lasts until the call is on
-// its way, too: so no half payload lies behind one that waits for memory there, but for those that functions send on top of this wait.
+// Sends a payload that is larger than a frame before its call, in parts, which the receiver reassembles. The turn lasts until the call is sent,
+// too: so no half payload follows one that waits for memory there, except those that functions send on top of this wait.
 Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing) {
     LargeSend sent{.turn{peer->sends.larges}, .payload = outgoing.payload, .deadline = outgoing.deadline};
     struct End {  // also where memory runs out
@@ -120,7 +120,7 @@ Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
     return wait_for(wire::kHeaderBytes + sizeof(wire::Either) + sizeof(wire::Staged));  // for the call
 }
 
-// The payload is read where it lies, and a function that ran on top of this wait could change it: nothing does at first. But the peer
+// The payload is sent from its place, and a function on top of this wait could change it: therefore no function runs at first. But the peer
 // may itself be waiting for a call that only this thread can run. So after a while the payload is copied, and then functions run.
 template <typename Wait>
 Status Caller::wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) {

@@ -74,7 +74,7 @@ unsigned Dispatcher::serve(PeerState& peer, Lead::Turn& turn) try {
     return 1;
 }
 
-// Who takes a frame of each kind that may arrive among calls.
+// The handler of each kind of frame that may arrive among calls.
 struct Dispatcher::AmongCalls {
     using Take = Taken (*)(Dispatcher& self, PeerState& from, wire::Frame& frame, Lead::Turn& turn);
     static constexpr std::array<Take, wire::kKindRules.size()> kTakers = [] {
@@ -166,7 +166,7 @@ void Dispatcher::leave_to_others(Lead::Turn& turn) {
     lead_.give_for_long(turn);
 }
 
-// Who takes a frame of each kind that may arrive among replies.
+// The handler of each kind of frame that may arrive among replies.
 struct Dispatcher::AmongReplies {
     using Take = void (*)(Dispatcher& self, PeerState& from, const wire::Frame& frame);
     static constexpr std::array<Take, wire::kKindRules.size()> kTakers = [] {
@@ -198,7 +198,7 @@ void Dispatcher::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
     AmongReplies::kTakers[static_cast<std::size_t>(frame.header.kind)](*this, from, frame);
 }
 
-// As soon as code has arrived, before other code can push it out again.
+// Runs parked calls as soon as their code has arrived, before other code can have it evicted.
 void Dispatcher::run_parked(Lead::Turn& turn) {
     if (!turn.runs_functions()) return;
     for (std::size_t i = 0; i < peers_.size() && !lead_.lost(turn); ++i) {
@@ -304,7 +304,7 @@ Result<code::Function*> Dispatcher::function_of(PeerState* from, const wire::Fra
         std::memcpy(&either, frame.extra.data(), sizeof either);
         return functions_.by_either(either);
     }
-    // What is parked was unpacked before.
+    // The code within a parked call's frame was unpacked before.
     if (naming == wire::kInline && from != nullptr && !from->calls.parked) return functions_.in_line(*from, frame);
     return functions_.by_id(FunctionFinder::named_in(frame));
 }
@@ -458,7 +458,7 @@ void Dispatcher::end_without_answer(rove_here& here) noexcept {
     if (process_.is_past()) end_child_of(run.function->name.c_str());
 }
 
-// Leaves the frame where it is; the ones behind it wait as well.
+// Leaves the frame in the mailbox; the frames after it wait as well.
 Parked& Dispatcher::park(PeerState* from, const wire::Frame& frame, const code::Function* function) {
     std::optional<Parked>& parked = parked_of(from);
     if (!parked) parked.emplace();

@@ -32,7 +32,7 @@ inline constexpr unsigned kBatchMax = 64;
 
 class Dispatcher {
 public:
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         Engine& engine;  // for functions, which are told where they run
         const NodeOptions& options;
@@ -75,15 +75,15 @@ public:
           keep_thread_(std::move(beside.keep_thread)),
           name_(std::move(beside.name)) {}
 
-    // What has arrived from the peer, as far as it is its turn. Returns how many frames that were.
+    // Handles frames that have arrived from the peer, for as long as it is the peer's turn. Returns their number.
     unsigned serve(PeerState& peer, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
-    // What this node has sent to itself.
+    // Handles calls that this node has sent to itself.
     unsigned serve_local(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
-    // Runs the function of a run that has begun, without the lock. Nothing leaves it.
+    // Runs the function of a run that has begun, without the lock.
     void run_here(Run& run, rove_here& here, Bytes payload) noexcept EXCLUDES(lock_of<EngineLock>);
 
 private:
-    // What became of a frame among calls.
+    // The result of handling a frame that arrived among calls.
     enum class Taken : std::uint8_t {
         parked,  // nothing: it stays at the head of its mailbox, and is looked at again
         done,    // whoever took it from the mailbox gives it back, now

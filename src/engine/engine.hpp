@@ -38,7 +38,7 @@ namespace rove {
 
 class Engine final {
 public:
-    // What the engine's node has beside it, which outlives it.
+    // The parts of the node that the engine uses. They outlive it.
     struct Beside {
         NodeCore& node;  // for functions, which ask it where they run
         const NodeOptions& options;

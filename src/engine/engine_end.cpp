@@ -45,9 +45,9 @@ void Engine::warn_of_deadlocks() {
     if (runner_.leading() != nullptr) look_at(*runner_.leading());
 }
 
-// Whoever waits for calls by a callback or in a coroutine is told before the node is gone, by a thread that is there for nothing else: one
-// that led goes as soon as it sees the end, there may be no other, and what is told may never return. So the lead is taken from whoever
-// has it, whatever that is at; it is at a function or a callback only where that has had all its time.
+// Callbacks and coroutines that wait for calls are notified before the node is destroyed, by a thread that is made for this: a thread that led
+// leaves as soon as it sees the end, there may be no other, and a notified callback may never return. So this thread takes the lead from
+// any other, which can be in a function or a callback only after that has had all its time.
 void Engine::tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) {
     while (own_calls_.has_ends_to_tell() && !self.is_left) {
         if (runner_.leading() != nullptr) runner_.set_aside(Clock::now());
@@ -60,7 +60,7 @@ void Engine::tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) {
     }
 }
 
-// By a thread that is made for that, and by another one where what is told does not return.
+// Makes that thread, and another one if a callback does not return.
 void Engine::have_last_ends_told(HeldLock& lock) {
     const auto tell = [](void* engine, HeldLock& held, OwnThreads::One& self) REQUIRES(lock_of<EngineLock>) {
         static_cast<Engine*>(engine)->tell_of_last_ends(held, self);
@@ -75,7 +75,7 @@ void Engine::have_last_ends_told(HeldLock& lock) {
     }
 }
 
-// What has arrived is run and answered, as far as that is soon done. This thread is in `mine` functions, which it does not wait for.
+// Runs and answers the calls that have arrived, as far as that takes little time. This thread is in `mine` functions, which are not awaited.
 void Engine::drain(HeldLock& lock, unsigned mine, TimePoint until) {
     if (own_threads_.count() > 0) {
         const std::uint64_t quiet = lead_.idling().steps_in_vain() + 3;
@@ -124,7 +124,7 @@ bool Engine::end() {
             return runner_.busy() <= mine && own_threads_.live() <= (mine > 0 ? 1U : 0U);
         };
         lead_.wait_briefly(hold.lock(), begun + options_.grace * 4 / 5, nobody_runs);
-        // … and are told then that nothing comes any more.
+        // … and then end with an error.
         runner_.end_waits();
         stopped_.store(true, std::memory_order_relaxed);
         own_calls_.close(Error(ErrorCode::cancelled, name_() + " was shut down while the call was in flight"));

@@ -1,5 +1,5 @@
 // FunctionFinder: which function a call's frame names, where it does not do so by a handle of this node: by an id, by what the caller's and
-// this program may both have, or by code that lies in the frame.
+// this program may both have, or by code within the frame.
 //
 // Threads: under the engine's lock.
 #pragma once
@@ -18,7 +18,7 @@ namespace rove {
 
 class FunctionFinder {
 public:
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         const NodeOptions& options;
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts

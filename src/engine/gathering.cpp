@@ -55,7 +55,7 @@ unsigned Gatherings::running() const {
     return beside_.own_threads.gatherings();
 }
 
-// What may not is refused, or waits, where payloads are put together.
+// Otherwise PayloadParts reassembles the payload, and refuses it or lets it wait if need be.
 bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const Lead::Turn& turn) const {
     const unsigned threads = beside_.options.threads;
     const bool thread = turn.baton.own && turn.runs_functions() && beside_.lead.has_followers() &&
@@ -77,7 +77,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
     if (function == nullptr || !function->gathers.load(std::memory_order_relaxed) ||
         beside_.runner.must_wait_for_thread(*function, &from))
         return false;
-    // It takes no place among the functions that run long while it reads, for a call that needs one may lie before its next part.
+    // While it reads it takes no place among the long functions, because a call that needs a place may precede its next part.
     if (!beside_.own_threads.has_enough(1)) return false;
     const code::EntryPoint entry = beside_.runner.code().enter(*function);
     if (entry == nullptr) return false;
@@ -275,7 +275,7 @@ void Gathering::mind_the_lead(bool arrived) {
 
 // ---- waiting
 
-// Without the lock. It watches the mailbox's next frame, or, while the leader has the mailbox, for that to change.
+// Without the lock. Watches for the mailbox's next frame or, while the leader has the mailbox, for its return.
 void Gathering::pause() const {
     static constinit const std::atomic<bool> nothing_else{false};
     const auto waited = Clock::now() - *waits_since_;

@@ -5,11 +5,11 @@
 // another thread can take the lead over. All other payloads are put together first (PayloadParts). The user's function runs when the call's
 // own frame has arrived, after the last part: when it runs, and how often, is the same either way.
 //
-// While it reads, the calls of that peer are its own, as the leader's otherwise. What comes between the parts (another thread's call) is the
-// leader's to serve: the run gives the mailbox to the leader, who gives it back at the next frame that belongs to the payload. So frames
-// are served in their order, and the two never look at one mailbox at once.
-// Where another thread has taken the lead over, the run keeps the mailbox until the user's function has returned, or has run for as long as
-// a leader may be in one before others serve: so what follows its call does not overtake it, as it would not if the leader ran it.
+// While it reads, it reads the peer's ring of calls in place of the leader. A frame between the parts (another thread's call) is served by the
+// leader: the run passes the mailbox to the leader, which returns it at the next frame that belongs to the payload. So frames
+// are served in their order, and the two never read one mailbox at once.
+// If another thread has taken over the lead, the run keeps the mailbox until the user's function has returned, or has run for as long as a
+// leader may before others serve: so later calls do not overtake this one, just as if the leader ran it.
 //
 // Threads: `Gatherings::runs_part` by the leader; next() and skip_rest() by the run's thread, without the lock; all else under the lock.
 #pragma once
@@ -42,7 +42,7 @@ public:
     [[nodiscard]] bool keeps_mailbox() REQUIRES(lock_of<EngineLock>);
     // Whether its function runs. When it has run for too long nobody is woken: the leader has to ask again by then.
     [[nodiscard]] bool is_called() const REQUIRES(lock_of<EngineLock>) { return state_ == State::called; }
-    // Of the next frame among the calls. True: it belongs to the payload, and the mailbox is the run's again.
+    // Offers the next frame among the calls. True: it belongs to the payload, and the run has the mailbox again.
     [[nodiscard]] bool takes(const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
 
     // ---- by the run's thread
@@ -90,7 +90,7 @@ private:
 
     State state_ = State::reading;                              // changed by the run's thread, under the lock
     std::atomic<bool> has_mailbox_{true};                       // changed under the lock; looked at without
-    bool part_in_use_ GUARDED_BY(lock_of<EngineLock>) = false;  // it lies at the mailbox's tail
+    bool part_in_use_ GUARDED_BY(lock_of<EngineLock>) = false;  // it is at the mailbox's tail
     Bytes part_;                                                // set under the lock, for the run's thread alone
     InParts parts_ GUARDED_BY(lock_of<EngineLock>);
 
@@ -101,7 +101,7 @@ private:
 // Those of a node.
 class Gatherings {
 public:
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         Engine& engine;  // for functions, which are told where they run
         const NodeOptions& options;

@@ -1,4 +1,4 @@
-// What a running function sees of where it is: the body of rove/rove.h's opaque rove_here.
+// The call that a function runs for, and its node: the body of rove/rove.h's opaque rove_here.
 #pragma once
 
 #include <atomic>

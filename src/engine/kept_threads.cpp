@@ -53,7 +53,7 @@ void Engine::keep_thread(rove_here* here) {
     for (;;) pause();
 }
 
-// Where C functions are left there is nothing that says how to unwind them, so no handler of the node's would be told.
+// C functions have no tables by which to unwind them, so if a thread ends within one, no handler of the node's would run.
 void Engine::exit_thread(void* result) {
     const Runner::Innermost here = Runner::in_this_thread();
     if (here.engine != nullptr) here.engine->keep_thread(here.run->here);

@@ -26,7 +26,7 @@ namespace rove {
 
 class LinkEnds {
 public:
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         Lead& lead;
         Runner& runner;
@@ -76,7 +76,7 @@ public:
 
     // Links that ended: a function may still run on a frame of theirs.
     void drop_buried() REQUIRES(lock_of<EngineLock>) { buried_.clear(); }
-    // What waited for peers that have gone, and is freed a little at a time.
+    // Frames that waited for peers which have ended; their memory is freed in small steps.
     [[nodiscard]] DroppedBytes& dropped() REQUIRES(lock_of<EngineLock>) { return dropped_; }
     // How many links were cleaned up, ever.
     [[nodiscard]] std::uint64_t count() const REQUIRES(lock_of<EngineLock>) { return count_; }

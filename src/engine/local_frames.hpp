@@ -26,7 +26,7 @@ public:
     [[nodiscard]] std::list<ByteBuffer> take_first() REQUIRES(lock_of<EngineLock>);
     // It waits, and is the first again. Needs no memory.
     void put_back(std::list<ByteBuffer> first) noexcept REQUIRES(lock_of<EngineLock>);
-    // What the first one waits for; nothing: it was not looked at.
+    // The event for which the first frame waits; nullopt: it has not been handled yet.
     [[nodiscard]] std::optional<Parked>& parked() REQUIRES(lock_of<EngineLock>) { return parked_; }
     // For parts that are made together with this one, and use it under the lock.
     [[nodiscard]] std::optional<Parked>& parked_place() NO_THREAD_SAFETY_ANALYSIS { return parked_; }

@@ -25,9 +25,9 @@ public:
     [[nodiscard]] std::vector<Digest> digests() const;
     // A rove_function; nothing: there is none of that name.
     [[nodiscard]] std::optional<std::uint64_t> find(std::string_view name) const EXCLUDES(lock_of<EngineLock>);
-    // Of a rove_function; nothing: it is none, or was forgotten.
+    // The id of a rove_function; nullopt: the number is not one, or the function was forgotten.
     [[nodiscard]] std::optional<FunctionId> id_of(std::uint64_t function) const EXCLUDES(lock_of<EngineLock>);
-    // Its code stays as long as that. Nothing: it is gone already.
+    // Keeps its code for as long as the result lives. nullopt: the code has been evicted already.
     [[nodiscard]] std::optional<code::Entered> hold(const code::Function& function) const;
 
 private:

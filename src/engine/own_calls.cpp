@@ -259,12 +259,12 @@ void OwnCalls::wait_into(Lock& lock, CallId id, const ResultSink& sink) {
             if (CallSlot* const slot = calls.find(id)) slot->sink = nullptr;
         }
     } const lent{table_, id};
-    // Where an earlier wait has taken parts, and was left without memory, the others have no place.
+    // An earlier wait may have taken some parts and then run out of memory: the other parts cannot be stored then.
     if (CallSlot* const slot = table_.flying(id); slot != nullptr && !slot->in_sink()) slot->sink = &sink;
     (void)wait_for(lock, id, std::nullopt);
 }
 
-// Of a call that was waited for: where it has not ended, the node has.
+// The slot of a call after the wait for it. If the call has not ended, the node has been shut down.
 Result<CallSlot*> OwnCalls::ended_slot(CallId id) {
     CallSlot* const slot = table_.find(id);
     if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");

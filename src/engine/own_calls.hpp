@@ -3,9 +3,9 @@
 //
 // Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it.
 //
-// Invariants: a call ends once: by its answer, because its time is over, because it is cancelled, or because its peer or this node goes. What
-// comes for it later is dropped; memory on another node that such an answer names is freed there. Whoever asked to be notified is told once,
-// after the end and without the lock, unless he has taken that back or forgotten the call.
+// Invariants: a call ends once: by its answer, because its time is over, because it is cancelled, or because its peer or this node ends. Answers
+// that arrive later are dropped; memory on another node that such an answer names is freed there. A requested notification is called once,
+// after the end and without the lock, unless the request was withdrawn or the call forgotten.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ class OwnCalls {
 public:
     using Lock = HeldLock;
 
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         const NodeOptions& options;
         Lead& lead;
@@ -61,7 +61,7 @@ public:
 
     // ---- beginning: for whoever sends them
     [[nodiscard]] CallTable& table() REQUIRES(lock_of<EngineLock>) { return table_; }
-    // Of every call that has just been sent: its answer has what is left of the time that it was given.
+    // For each call that has just been sent: its answer must arrive in what is left of the call's time.
     CallId sent_within(CallId call, bool wants_reply, const Deadline& deadline) REQUIRES(lock_of<EngineLock>) {
         if (!wants_reply || !deadline) return call;
         limit_sent(call, *deadline);

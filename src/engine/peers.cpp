@@ -57,7 +57,7 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     return Adopted{peer, peer->meeting, true};
 }
 
-// Where others find the peer by its id, and what was kept for it.
+// Makes the peer reachable by its id, and sends it the frames that were kept for it.
 void Peers::enter(PeerState& peer) {
     routes_.enter(peer);
     if (!peer.member) return;

@@ -19,7 +19,7 @@ namespace rove {
 // Peers at once. Each has 2 MiB of mailboxes.
 inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
 
-// What is known of the other end when two have met.
+// The result of a meeting: the other end's identity, and what the two have agreed on.
 struct Meeting {
     NodeId id, my_id;
     bool member;
@@ -28,14 +28,14 @@ struct Meeting {
     std::uint32_t node_count;
     std::vector<Digest> resident;
     bool has_residents = false;
-    bool replace = false;        // a link that the peer still has is no good: the other end says so
+    bool replace = false;        // an existing link to the peer is broken, as the other end has reported
     std::uint32_t features = 0;  // that both ends have
     std::function<void(const Error&)> hang_up;
 };
 
 class Peers {
 public:
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         Lead& lead;
         Routes& routes;
@@ -69,7 +69,7 @@ public:
                                         std::shared_ptr<PeerState> old) EXCLUDES(lock_of<EngineLock>);
     // The connection of that meeting has ended. Nothing happens where the peer was met again since. Needs no memory.
     void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why) EXCLUDES(lock_of<EngineLock>);
-    // Of a member without a link: it is being met again, or its process has gone.
+    // A member without a link: it is being met again (expected), or its process has ended (gone).
     void member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why)
         EXCLUDES(lock_of<EngineLock>);
     void member_gone(NodeId member, const std::string& why) EXCLUDES(lock_of<EngineLock>);
@@ -81,9 +81,9 @@ public:
     [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to) const EXCLUDES(lock_of<EngineLock>);
     // One that was met at that address, and has a link; null: none.
     [[nodiscard]] std::shared_ptr<PeerState> linked_at(std::string_view address) const EXCLUDES(lock_of<EngineLock>);
-    // Whom frames for it are sent to; null: nobody.
+    // The peer to which frames for that node are sent; null: none.
     [[nodiscard]] std::shared_ptr<PeerState> on_the_way_to(NodeId node) const EXCLUDES(lock_of<EngineLock>);
-    // Whether whoever is called that here is still linked.
+    // Whether the peer with that name (PeerState::back) is still linked.
     [[nodiscard]] bool knows_owner(NodeId owner) const EXCLUDES(lock_of<EngineLock>);
     // Whether the other member of that id is reached at that address.
     [[nodiscard]] bool reaches(NodeId node, std::string_view address) const EXCLUDES(lock_of<EngineLock>);

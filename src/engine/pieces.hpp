@@ -1,5 +1,5 @@
-// What is sent as one whole: mostly one run of bytes; where it is larger than a frame, several that follow each other and are read
-// where they are.
+// A payload or a result that is sent as one: mostly one run of bytes; if it is larger than a frame, it may be several runs that follow each
+// other, and each is sent from its place.
 #pragma once
 
 #include <algorithm>

@@ -18,8 +18,8 @@ constexpr unsigned kProgressSteps = 64;
 
 }  // namespace
 
-// What has arrived first, and the fabric's progress where nothing has: spinning may just have made it.
-// What finds no memory is left as it is, and begun again in the next turn: it costs neither the lead nor the process.
+// Handles the frames that have arrived; if there are none, lets the fabric progress, because spinning may just have done that otherwise.
+// A step that finds no memory is left undone and repeated in the next turn: it costs neither the lead nor the process.
 unsigned Turns::work(Lead::Turn& turn) try {
     lead_.wakes().begin_work();
     unsigned handled = 0;
@@ -139,8 +139,8 @@ void Turns::follower_came() {
 
 // ---- what is due by the clock, and what nobody waits for
 
-// What is due by the clock, and what others wait for. Where a turn loses the lead to a function before it comes to that, the next one begins
-// with it: otherwise a node whose functions are all long would never see to it.
+// Does the work that is due by the clock or that others wait for. If a turn loses the lead to a function before this, the next turn begins
+// with it: otherwise a node with long functions only would never do it.
 unsigned Turns::tend(Lead::Turn& turn, unsigned handled) {
     unsigned tended = 0;
     runner_.code().let_go();
@@ -152,7 +152,7 @@ unsigned Turns::tend(Lead::Turn& turn, unsigned handled) {
     return tended;
 }
 
-// What it changes counts as handled: somebody may wait for it, and must not sleep over it.
+// Returns its changes as handled events: a thread may wait for one of them, and must look again before it sleeps.
 unsigned Turns::housekeep(Lead::Turn& turn) {
     unsigned changed = 0;
     const TimePoint now = Clock::now();

@@ -16,7 +16,7 @@ namespace rove {
 
 class Turns final : public Lead::Duties {
 public:
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         Lead& lead;
         Runner& runner;

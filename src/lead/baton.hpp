@@ -1,17 +1,17 @@
-// Baton: who leads a node. It keeps the books of the lead, and does none of the leader's work: each function below is one step
-// in which the lead may change hands, and says whom to tell of it.
+// Baton: which thread leads a node. It records the state of the lead, and does none of the leader's work: each function below is one step
+// in which the lead may change hands, and returns which threads to wake.
 //
 // Threads. It has no lock of its own: every function runs under the node's. A thread waits under that lock in one of two
 // places of `Wakes`, `changed_` (threads that wait for a call: "waiting") or `followers_` (the node's own
 // threads: "followers"), or it sleeps as the leader. So a step is everything that a thread does between two moments at which
 // it lets go of the lock, and tests/node/baton_test.cpp goes through all orders of the steps of a few threads.
 //
-// What always holds:
+// Invariants:
 //   - At most one thread has the turn that is the node's (`lost` says so of all others). A thread that has let go of the lock
 //     asks `lost` before it goes on as leader.
-//   - An offer is for a follower, so there is one while `offered_` is set, and nobody leads. It was told, and comes.
-//   - Nobody leads and nothing is offered: every thread that waits was told, or a follower keeps watch and takes the lead
-//     when none of them does.
+//   - An offer is for a follower: while `offered_` is set there is one, which has been woken and will take the lead; nobody leads.
+//   - If nobody leads and nothing is offered, every thread that waits has been woken, or a follower keeps watch and takes the lead
+//     if none of them does.
 //   - Whoever leads is watched while a function runs: by a follower; where there is none, by a thread that waits; where there is none
 //     either, by the thread that stands by, which runs nothing itself and so is always there (in nodes that run functions side by side).
 #pragma once
@@ -55,7 +55,7 @@ public:
         ++term_;
         leading_ = false;
         // A thread that waits call after call comes back at once, and the follower on watch takes the lead when it does not.
-        // Where others call this node meanwhile they do not wait for that.
+        // If functions have run in this turn, others call this node and must not wait for that: the lead is offered at once.
         const bool offers = followers_ > 0 && (!watched_ || runs_ != turn.runs);
         offered_ = offered_ || offers;
         return {.waiting = waiting_ > 0, .follower = offers};
@@ -96,7 +96,7 @@ public:
 
     // ---- functions that the leader runs
     void begin_run() { ++runs_; }
-    // The function goes on where it is and its thread leads no more. Whoever calls this takes the lead, waits for it, or asks.
+    // The function keeps running, and its thread no longer leads. The caller then takes the lead, waits for it, or asks.
     void hand_over() {
         ++term_;
         leading_ = false;
@@ -126,7 +126,7 @@ public:
 
     // ---- threads that wait for a call
     void begin_wait() { ++waits_; }
-    // What is offered is for a follower, who is on his way. A quiet one leads only where nobody else can.
+    // An offered lead is for a follower, which has been woken. A quiet thread leads only if no other can.
     [[nodiscard]] bool is_free(bool quiet) const {
         if (quiet) return !leading_ && !offered_ && followers_ == 0 && waiting_ == quiet_;
         return leading_ ? idle_ && yields_ : !offered_;
@@ -152,13 +152,13 @@ public:
     [[nodiscard]] bool is_free_for_own() const { return !leading_ || (idle_ && yields_ && quiet_leads_); }
     // Before take(): whether it is wanted for a function that runs long.
     [[nodiscard]] bool accept_for_long() { return std::exchange(offered_for_long_, false); }
-    // Who waits for a call leads rather than this one, but leaves functions that run long to it.
+    // A thread that waits for a call leads in preference to this one, but leaves functions that run long to it.
     [[nodiscard]] bool keeps(Turn& turn) const {
         return !lost(turn) && (waiting_ == quiet_ || std::exchange(turn.for_long, false));
     }
     // It has given the lead, and nobody but itself is there for it.
     [[nodiscard]] bool leads_again() const { return waiting_ == quiet_; }
-    // True: it keeps watch, until it sees what is to be done (Lookout). False: it waits until it is told.
+    // True: the thread keeps watch, until it sees something to do (Lookout). False: it waits until it is woken.
     [[nodiscard]] bool follow() {
         ++followers_;
         return !std::exchange(watched_, true);

@@ -27,7 +27,7 @@ public:
         taken_.store(false, std::memory_order_release);
     }
 
-    // As lock(), in a way that a busy leader notices.
+    // lock(), in a way that a busy leader notices.
     void lock_soon() ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS;
     [[nodiscard]] bool is_wanted() const { return wanting_.load(std::memory_order_relaxed) > 0; }
     // Without the lock: until those who want it now have had it, however many come after them. Not for long: one of them may get no core

@@ -47,7 +47,7 @@ void Idling::wait(LeadTurn& turn, Deadline deadline) {
     if (!deadline || *deadline > Clock::now()) sleep(turn, deadline);
 }
 
-// Where frames wait for room: a peer gives its credit back bank by bank, and rings for nobody. True: look again.
+// While frames wait for room: a peer returns credit bank by bank, without a wake-up. True: look again.
 bool Idling::look_for_room(LeadTurn& turn) {
     if (crowded_steps_ >= 2 * kCrowdedSteps || !duties_.waits_for_room()) return false;
     if (++crowded_steps_ > kCrowdedSteps)

@@ -15,7 +15,7 @@ namespace rove {
 
 class Idling {
 public:
-    // What a lead has beside it.
+    // The parts of the lead that this one uses.
     Idling(LeadDuties& duties, EngineLock& mutex, Baton& baton, Wakes& wakes)
         : duties_(duties), mutex_(mutex), baton_(baton), wakes_(wakes) {}
     void open(fabric::Fabric& fabric, Waiting waiting) REQUIRES(lock_of<EngineLock>) {

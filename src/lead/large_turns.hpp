@@ -1,5 +1,5 @@
-// Whose large payload goes to a peer next: one after the other, in the order in which they were asked for. Two that were on their way
-// at once would hold twice the memory there, and be there no earlier.
+// The order in which threads send large payloads to a peer: one after the other, as they have asked. Two payloads that were sent at once
+// would hold twice the memory there, and arrive no earlier.
 //
 // But a thread that waits may run functions on top of its wait, and those may wait, by way of other nodes, for a payload that somebody
 // else sends to the same peer. So a turn that has a function on top of it is *beneath*, and whoever comes later passes it: no turn ever

@@ -6,9 +6,9 @@
 //   - to a thread that waits, at once where the leader is a thread of the node's own that has nothing to do: a reply is then seen by the
 //     thread that wants it;
 //   - to a follower, where a function runs long: before it is run when it is known for that, else as soon as the thread that keeps watch
-//     sees it. The function goes on where it is.
-// baton.hpp has the books of this, in steps that a test goes through in all orders. This is what threads do between the steps. How a
-// leader waits that has nothing to do is Idling; how threads are woken is Wakes.
+//     sees it. The function keeps running in its thread.
+// Baton has the state of this, in steps that a test runs in all orders. Lead is what threads do between the steps. Idling is how a leader
+// waits that has nothing to do; Wakes is how threads are woken.
 //
 // Threads. Everything runs under the engine's lock, which this class has, unless it says otherwise. The lock is released while a leader
 // looks, sleeps or makes way, and while its duties run functions. A thread that has released it asks lost() before it goes on as leader.
@@ -80,7 +80,7 @@ public:
 
     // ---- functions that a leader runs
     [[gnu::always_inline]] void begin_run() REQUIRES(lock_of<EngineLock>) { baton_.begin_run(); }
-    // The function goes on and its thread leads no more. Whoever calls this takes the lead, waits, or asks.
+    // The function keeps running, and its thread no longer leads. The caller then takes the lead, waits, or asks.
     void hand_over() REQUIRES(lock_of<EngineLock>) { baton_.hand_over(); }
     void hand_over_to_follower() REQUIRES(lock_of<EngineLock>) { wakes_.tell(baton_.hand_over_to_follower()); }
     void hand_over_to_waiting() REQUIRES(lock_of<EngineLock>) { wakes_.tell(baton_.hand_over_to_waiting()); }

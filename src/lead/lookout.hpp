@@ -1,5 +1,5 @@
-// Lookout: what a thread that keeps watch sees in the books of the lead (baton.hpp): that a function has run for too long, or that there is a lead
-// to take. It changes nothing there.
+// Lookout: what a thread that keeps watch reads from the state of the lead (baton.hpp): that a function has run for too long, or that the
+// lead is free. It changes nothing there.
 //
 // Threads: as Baton.
 #pragma once
@@ -14,7 +14,7 @@ class Lookout {
 public:
     explicit Lookout(const Baton& baton) : baton_(baton) {}
 
-    // What a watching thread remembers from one look to the next.
+    // State that a watching thread keeps from one look to the next.
     struct Seen {
         std::uint64_t run = 0;  // the function that ran: 0: none
         std::uint64_t waits = 0;

@@ -23,7 +23,7 @@ namespace rove {
 struct Run;
 
 // Waits that run nothing on top of them because they hold up others beneath (stacked_wait.hpp): each has another thread made, too. A wait
-// beyond these goes on running functions on top of it: nobody is refused for it.
+// beyond these keeps running functions on top of it: no call is refused because of this bound.
 inline constexpr unsigned kUnnestedWaitsMax = 16;
 
 // Threads that functions wanted to end, and that have another one in their place. Beyond these they have none, as with functions that never
@@ -48,18 +48,18 @@ public:
     // `name`: of the node, for messages.
     OwnThreads(Lead& lead, std::function<std::string()> name) : lead_(lead), name_(std::move(name)) {}
 
-    // As many threads as run functions, and where there are several one more, which runs none: it takes replies and parts, ends calls whose
-    // time is up, and leaves the calls in their mailboxes to the next thread that comes back.
+    // Starts `count` threads that run functions and, if that is more than one, another that runs none: it takes replies and parts, ends calls
+    // whose time is over, and leaves the calls in their mailboxes to the next thread that returns.
     [[nodiscard]] Status start(unsigned count) REQUIRES(lock_of<EngineLock>);
-    // Another one, which serves the node in that way, under the lock, until that returns. overloaded: no memory, or no thread.
+    // Makes another thread, which calls `serves` under the lock. overloaded: no memory, or no thread.
     [[nodiscard]] Status add(void (*serves)(void* argument, Lock& lock, One& self), void* argument)
         REQUIRES(lock_of<EngineLock>);
 
-    // That run functions, without replacements: constant from the start.
+    // The number of threads that run functions, without replacements: constant after the start.
     [[nodiscard]] unsigned count() const { return count_; }
-    // That have not ended.
+    // The number of threads that have not ended.
     [[nodiscard]] unsigned live() const REQUIRES(lock_of<EngineLock>) { return live_; }
-    // That were made, ever.
+    // The number of threads that were ever made.
     [[nodiscard]] std::size_t made() const REQUIRES(lock_of<EngineLock>) { return threads_.size(); }
     // Whether the calling thread is one of them.
     [[nodiscard]] bool is_mine() const { return mine_ != nullptr && mine_->of == this; }
@@ -71,7 +71,7 @@ public:
     [[nodiscard]] bool replace(Run& run) REQUIRES(lock_of<EngineLock>);
     void take_back(Run& run) REQUIRES(lock_of<EngineLock>);
     // Before a wait that holds up others beneath it lets nothing more run on top of it: another thread is made for what comes, because all
-    // that the node has may be in functions. False: as many waits do so as may, and this one goes on as before.
+    // that the node has may be in functions. False: too many waits do so already, and this one continues as before.
     [[nodiscard]] bool stop_nesting() REQUIRES(lock_of<EngineLock>);
     void nest_again(unsigned waits = 1) REQUIRES(lock_of<EngineLock>) { unnested_waits_ -= waits; }
     // Runs that read their own payloads: each has a thread besides.
@@ -96,7 +96,7 @@ private:
     unsigned live_ GUARDED_BY(lock_of<EngineLock>) = 0;
     unsigned kept_ GUARDED_BY(lock_of<EngineLock>) = 0;  // that a function wanted to end
     QuietRuns quiet_runs_ GUARDED_BY(lock_of<EngineLock>){count_};
-    // That run nothing on top of them, for those beneath (stacked_wait.hpp).
+    // Waits that run nothing on top of them, so that those beneath can end (stacked_wait.hpp).
     unsigned unnested_waits_ GUARDED_BY(lock_of<EngineLock>) = 0;
     unsigned gatherings_ GUARDED_BY(lock_of<EngineLock>) = 0;
 

@@ -19,8 +19,8 @@ namespace rove {
 inline constexpr unsigned kQuietRunsMax = 64;
 // One peer's calls have a quarter of these.
 inline constexpr unsigned kQuietRunsOfPeerMax = kQuietRunsMax / 4;
-// Those that wait in their mailboxes wait for as long as others of them end. Where none has begun or ended for so long, they may be
-// waiting for what is behind them in the same mailbox: from then on they are refused.
+// Calls of such functions that wait in their mailboxes wait for as long as others end. If none has begun or ended for this time, they may be
+// waiting for a frame after them in the same mailbox: from then on they are refused.
 inline constexpr auto kQuietHoldFor = std::chrono::seconds(10);
 
 struct PeerState;

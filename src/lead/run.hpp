@@ -31,7 +31,7 @@ struct Run {
     std::atomic<bool> payload_read{false};   // its frame is not needed any more
     bool is_large = false;                   // its payload was put together from parts, and may take long to be read
     std::atomic<TimePoint> large_read_at{};  // when it had read its large payload: what it does itself begins there
-    // Where another thread leads meanwhile:
+    // Once another thread leads:
     bool handed_over = false;
     std::optional<TimePoint> noticed{};  // by whoever looks for deadlocks
     bool warned = false;                 // of one

@@ -126,7 +126,7 @@ void Runner::take_away() noexcept {
     set_aside(Clock::now() - code::Pace::kShort);
 }
 
-// Where what a run reads has code of its own that waits for a call, the run is not among the long ones either meanwhile.
+// A run that gathers its payload takes no place, not even while code that reads the arguments waits for a call.
 unsigned Runner::places_taken() const {
     const unsigned leading = leading_ != nullptr && leading_->gathering != nullptr ? 1 : 0;
     return long_run_count_ - std::min(long_run_count_, own_threads_.gatherings() - leading);

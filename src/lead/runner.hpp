@@ -35,7 +35,7 @@ class Runner {
 public:
     using Lock = HeldLock;
 
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         Engine& engine;  // whose functions these are: for in_this_thread()
         const NodeOptions& options;
@@ -87,7 +87,7 @@ public:
     [[nodiscard]] bool has_no_place() const REQUIRES(lock_of<EngineLock>) {
         return long_run_count_ >= options_.threads;
     }
-    // As many functions run long already as there are threads for them, or have waited quietly as may.
+    // Whether a call must wait: too many functions run long already, or too many have waited quietly.
     [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const PeerState* from) const
         REQUIRES(lock_of<EngineLock>);
 
@@ -102,7 +102,7 @@ public:
     [[nodiscard]] bool is_beneath_here(const Run& run) const;
     // Functions of this node that it is in.
     [[nodiscard]] unsigned depth() const { return is_in_mine() ? nested_ + 1 : 0; }
-    // What it is in, of whichever engine; `run` is null where it is in none.
+    // The innermost function or callback that it is in, of any engine; `run` is null if it is in none.
     struct Innermost {
         Engine* engine = nullptr;
         Run* run = nullptr;
@@ -116,7 +116,7 @@ public:
     }
     // Functions that wait in it, one on top of the other.
     [[nodiscard]] static unsigned nested() { return nested_; }
-    // As many as may, so that where others can run what comes, it runs nothing more on top of them.
+    // There are as many as may be: if other threads can run further calls, this one runs nothing more on top.
     [[nodiscard]] static bool is_deep() {
         return nested_ > 0 && (nested_ >= kNestedMax || stack_left() < kStackReserveBytes);
     }
@@ -150,7 +150,7 @@ public:
     [[nodiscard]] bool is_ending() const REQUIRES(lock_of<EngineLock>) { return ending_; }
 
 private:
-    // What this thread has begun without the lock, and as whose leader: where it waits for a call there, it steps aside.
+    // The run that this thread has begun, without the lock, and the turn in which it led: if the run waits for a call, the lead is given up.
     struct InUserCode {
         const Runner* runner = nullptr;
         std::uint64_t term = 0;
@@ -158,7 +158,7 @@ private:
     };
     // Initial-exec: a plain load beside the thread pointer, also from librove.so; constinit: without a look whether it was made.
     static constinit thread_local InUserCode in_user_code_ [[gnu::tls_model("initial-exec")]];
-    // Of this thread: waits within functions, and scopes in which it waits quietly.
+    // This thread's waits within functions, and its scopes in which it waits quietly.
     static constinit thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]],
         no_nesting_ [[gnu::tls_model("initial-exec")]];
 
@@ -180,10 +180,10 @@ private:
     CodePlace code_;
     Run* leading_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     unsigned busy_ GUARDED_BY(lock_of<EngineLock>) = 0;
-    // Of these: run beside the leader, and do not wait for a call.
+    // Those of these runs that run beside the leader and do not wait for a call.
     unsigned long_run_count_ GUARDED_BY(lock_of<EngineLock>) = 0;
     LongRuns long_run_list_ GUARDED_BY(lock_of<EngineLock>);
-    bool ending_ GUARDED_BY(lock_of<EngineLock>) = false;  // whatever still waits is told so: it has had its time
+    bool ending_ GUARDED_BY(lock_of<EngineLock>) = false;  // all waits end, because their time is over
 };
 
 // ---- what every run passes, inlined. What few pass is in runner.cpp.
@@ -260,14 +260,14 @@ bool Runner::wait_until(Lock& lock, Deadline deadline, const Done& done, Manner 
                  (own_threads_.count() > 1 && (is_deep() || has_less_stack_than(kStackReserveBytes)));
     bool run_waits = here.run != nullptr && here.run->handed_over;
     if (quiet && here.run != nullptr && !own_threads_.replace(*here.run)) {
-        // As many threads are replaced as may be. Other functions run on top of this one instead, unless its NoNesting forbids that:
+        // Too many threads are replaced already. Other functions run on top of this one instead, unless its NoNesting forbids that:
         // then it keeps its thread, and its place among the functions that run long.
         quiet = is_nesting_forbidden();
         run_waits = run_waits && !quiet;
     }
     if (run_waits) give_place(*here.run);
     if (here.run != nullptr) here.run->waits = true;
-    // What the function has set of its arithmetic is not for the node's own code: where that rounds, it would trap.
+    // The function's floating-point settings must not apply to the node's own code, which would trap where it rounds.
     std::optional<StandardFloatEnvironment> floats;
     if (here.run != nullptr) floats.emplace(/*on_own_thread=*/false);
     const TimePoint waits_since = here.run != nullptr ? Clock::now() : TimePoint{};

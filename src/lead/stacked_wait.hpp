@@ -1,7 +1,7 @@
-// What a thread waits for, one wait on top of the other: a thread that waits for a call serves meanwhile, and a function that it runs
-// may wait as well. Then the upper wait has to be over before the lower one can go on, even where its own call has ended. While others
-// keep sending, new waits may come on top faster than upper ones end, and what lies beneath would stand for seconds. So a wait on top of
-// one that has been held up for kHeldUpMax lets nothing more run on top of it (OwnThreads::stop_nesting).
+// The waits of one thread, one on top of the other: a thread that waits for a call serves the node, and a function that it runs may wait as
+// well. The upper wait must end before the lower one can continue, even if the lower one's call has ended. While others keep sending, new
+// waits may be added on top faster than upper ones end, and the lower ones would be held up for seconds. So a wait on top of one that has
+// been held up for kHeldUpMax lets nothing more run on top of it (OwnThreads::stop_nesting).
 #pragma once
 
 #include "base/clock.hpp"

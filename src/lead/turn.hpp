@@ -1,4 +1,4 @@
-// What a lead gives whoever leads (LeadTurn), what it is given to do (LeadDuties), and whether that lets it sleep (LeadRest).
+// One turn at the lead (LeadTurn), the work that a leader does in it (LeadDuties), and whether it may sleep afterwards (LeadRest).
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ struct LeadRest {
     std::optional<TimePoint> until{};  // when something is due
 };
 
-// What the leader works at.
+// The work of a leader.
 class LeadDuties {
 public:
     // Does what has arrived and what is due. Returns how many things that were. The turn may be lost when it returns.
@@ -43,7 +43,7 @@ public:
     virtual void woke_up() REQUIRES(lock_of<EngineLock>) = 0;
     // Whether the leader is in a function, which a thread that keeps watch may take from it.
     [[nodiscard]] virtual bool runs_function() const REQUIRES(lock_of<EngineLock>) = 0;
-    // Its function has run long: it goes on beside the leader, and its thread has lost the lead.
+    // The leader's function has run long: it keeps running beside the new leader, and its thread has lost the lead.
     virtual void take_function_away() noexcept REQUIRES(lock_of<EngineLock>) = 0;
     // A function may have waited for a thread that can take the lead over, and there is one.
     virtual void follower_came() REQUIRES(lock_of<EngineLock>) = 0;

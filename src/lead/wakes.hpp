@@ -1,7 +1,7 @@
-// Wakes: how threads of a node are told that there is something for them: the leader, which looks at mailboxes or sleeps; those that wait
-// for something to happen; and those that wait for the lead. Whom to tell is known to the Baton.
+// Wakes: wakes threads of a node when there is something for them: the leader, which looks at mailboxes or sleeps; threads that wait for an
+// event; and threads that wait for the lead. Baton decides which threads to wake.
 //
-// Threads: telling is for any thread. Waiting is under the engine's lock, which is released meanwhile.
+// Threads: any thread may wake others. Waiting is under the engine's lock, which is released in that time.
 #pragma once
 
 #include <atomic>

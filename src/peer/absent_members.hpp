@@ -2,10 +2,10 @@
 // that were sent on to them.
 //
 // A call that was sent on is answered by a node that its caller may not have a link to at that moment. The reply waits here until the
-// member is met. Another process may have its id by then, and the reply may be for a call of that one: it gets all that is kept, and
-// knows its own calls by their generations, which begin at random. What is kept for a process that has gone is dropped after
-// kKeptForNextMax, because there may never be another one. The calls that it had taken, for others, may have gone with it: their callers
-// are told as soon as that is known (orphans()).
+// member is met. Another process may have its id by then, and the reply may be for a call of that process: it gets all kept frames, and
+// recognises its own calls by their generations, which begin at random. Frames for a process that has ended are dropped after
+// kKeptForNextMax, because there may never be another one. Calls that it had taken from others may have ended with it: their callers
+// are notified as soon as that is known (orphans()).
 //
 // Threads: under the engine's lock.
 #pragma once
@@ -30,10 +30,10 @@
 
 namespace rove {
 
-// What a frame takes beside its bytes, in the list and of the allocator, and a result in parts beside its frames.
+// The memory that a kept frame takes beside its bytes, in the list and in the allocator, and a result in parts beside its frames.
 inline constexpr std::size_t kKeptFrameBytes = 96;
 inline constexpr std::size_t kKeptPartsBytes = 96;
-// Results for the callers at one member, with that: 30 of the largest that travel in one frame. One beyond it is replaced by an error.
+// Results for the callers at one member, including that: 30 of the largest that fit into one frame. A further one is replaced by an error.
 inline constexpr std::size_t kKeptBytesMax = 8UL * 1024 * 1024;
 // For all members together: 8 that use all that one may.
 inline constexpr std::size_t kKeptBytesOfAllMax = 8 * kKeptBytesMax;

@@ -29,7 +29,7 @@ public:
         std::uint32_t handle = 0;
     };
 
-    // What was asked for last among the functions that share a place with this one. Compare its id: the fast path's look-up.
+    // The function that was looked up last among those that share a place with this one. The caller compares its id: this is the fast path.
     [[nodiscard]] const Bound& recent(const FunctionId& function) const { return recent_[place_of(function)]; }
     [[nodiscard]] std::optional<std::uint32_t> handle_of(const FunctionId& function) {
         Bound& place = recent_[place_of(function)];
@@ -104,10 +104,10 @@ private:
     std::array<Bound, kRecent> recent_{};
 };
 
-// What a peer says that handles of this node meant, which this node has forgotten.
+// Functions that old handles of this node meant, which it has forgotten, as a peer has reported them.
 class Aliases {
 public:
-    // Null: it means what it means now. Mostly there are none, and each call asks.
+    // Null: the handle means what it means in this node now. Each call asks this, and mostly there are no aliases.
     [[nodiscard]] const FunctionId* find(std::uint32_t handle) const {
         return functions_.empty() ? nullptr : functions_.find(handle);
     }

@@ -166,7 +166,7 @@ void CallTable::end(CallSlot& slot, Bytes data) {
     slot.end(data);
 }
 
-// Where the result goes: to whoever waits for it, or to memory that it is kept in.
+// Chooses the place for the result: with the thread that waits for it, or in memory of the table's.
 CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
     slot.in_sink_ = slot.sink != nullptr;
     if (slot.in_sink_) return Gathered::taken;

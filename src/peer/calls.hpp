@@ -81,18 +81,18 @@ public:
     NodeId node = kNoNode;
     std::uint32_t generation = 0;
     PeerState* peer = nullptr;  // whom it was sent to
-    // What is called at the end, once, without the lock, in the thread that leads. It stays here until then, also after the end,
-    // so that it is gone with the call and with whoever takes it back.
+    // The function that is called once after the end, without the lock, in the thread that leads. It stays here until then, also after
+    // the end, so that it can be withdrawn, or forgotten with the call.
     struct Notify {
         void (*function)(void*) = nullptr;
         void* argument = nullptr;
     };
     Notify notify{};
-    // Where a result in parts goes, of which nothing has come: to whoever waits for it. It is called under the engine's lock.
+    // The place, at the thread that waits, for a result in parts of which none has arrived. It is called under the engine's lock.
     const ResultSink* sink = nullptr;
-    // The function, where its code could not go along: for who learns that the peer lacks it. It lives as long as the program.
+    // The function, if its code could not be sent: for the error if the peer lacks it. It lives as long as the program.
     const detail::Callable* not_shipped = nullptr;
-    bool brings_memory = false;  // a buffer's place is to come, which nobody else knows
+    bool brings_memory = false;  // its result is the key of a new buffer, which nobody else knows
     [[nodiscard]] CallId id() const { return {index, generation}; }
 
 private:
@@ -151,7 +151,7 @@ public:
 
     // With a result that came whole. Where it would be kept, and there is no room for it, the call ends as failed: it has run.
     void end(CallSlot& slot, Bytes data);
-    // What became of a part of a result.
+    // The result of storing a part of a result.
     enum class Gathered : std::uint8_t {
         taken,
         wrong,  // it is not the next one

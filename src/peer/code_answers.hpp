@@ -31,7 +31,7 @@ public:
     // An honest peer has two questions of its own, and those that it passes on for others. At 136 bytes, 9 KiB a peer.
     static constexpr std::size_t kMax = 64;
 
-    // Who asks again has lost some of it: that package begins again. False: as many as may wait already.
+    // A node that asks again has lost a part: its package is sent from the beginning again. False: too many answers wait already.
     [[nodiscard]] bool add(const CodeAnswer& answer) {
         const auto same = std::find_if(answers_.begin(), answers_.end(), [&](const CodeAnswer& each) {
             return each.need.asker == answer.need.asker && each.package == answer.package;

@@ -1,5 +1,5 @@
-// What a node keeps of code that is on its way to it or from it, each bounded: what peers have had, pieces that are being put
-// together, and what was asked of whom.
+// A node's records of code that is being sent to it or by it, each bounded: packages that peers have received, pieces that are being
+// reassembled, and requests for code.
 //
 // Threads: under the engine's lock.
 #pragma once
@@ -32,7 +32,7 @@ struct Function;
 inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
 // Parts of packages that one peer sends at the same time. An honest one sends one after the other.
 inline constexpr std::size_t kAssembliesMax = 16;
-// What has come of such parts, from all peers: four of them with as much as they may. Beyond it a part is dropped and asked for again.
+// The bytes of such parts that have arrived from all peers: four peers' most. Beyond it a part is dropped and asked for again.
 inline constexpr std::size_t kAssemblyBytesOfAllMax = 4 * kAssemblyBytesMax;  // 512 MiB
 // Packages that one peer is known to have: as many as a node knows unless it is told otherwise. At 32 bytes and their place, 256 KiB.
 // Beyond it all are forgotten, and their code is sent once more.
@@ -77,14 +77,14 @@ public:
     [[nodiscard]] std::size_t arrived() const { return bytes_.size(); }
     [[nodiscard]] bool is_whole() const { return arrived() == total_; }
     [[nodiscard]] TimePoint went_on_at() const { return went_on_at_; }
-    // The copy is what is hashed: a peer can change what lies in a mailbox.
+    // The copy is hashed, because a peer can change bytes in a mailbox.
     void add(Bytes piece, TimePoint now) {
         bytes_.insert(bytes_.end(), piece.begin(), piece.end());
         *bytes_of_all_ += piece.size();
         hasher_.add(Bytes(bytes_).last(piece.size()));
         went_on_at_ = now;
     }
-    // What has arrived, which is of no use any more.
+    // Takes the bytes that have arrived, which are of no use any more.
     [[nodiscard]] ByteBuffer drop() {
         *bytes_of_all_ -= bytes_.size();
         return std::exchange(bytes_, {});
@@ -108,7 +108,7 @@ private:
 // A part of a package that is whole: in its frame, or put together.
 using CodePart = std::variant<Bytes, PackageStore::HashedSlice>;
 
-// What arrives in pieces from one peer.
+// The parts that arrive in pieces from one peer.
 class CodeArrival {
 public:
     struct Piece {

@@ -95,8 +95,8 @@ bool CodeExchange::answer(PeerState& from, const wire::NeedCode& need, const Pac
     return true;
 }
 
-// As much as the peer takes now. One piece more waits for room, and the next flush goes on when it has gone. Who asked may run only the form
-// that is left out, so a lack follows then.
+// Sends as many pieces as the peer takes now. One more piece waits for room, and the next flush continues when that was sent. The asking node
+// may run only the form that is left out; then it gets a lack as well.
 void CodeExchange::answer_more(PeerState& to) {
     while (!to.code.answers.empty() && to.outbox_of(Traffic::replies).is_empty()) {
         CodeAnswer& answer = to.code.answers.first();
@@ -162,7 +162,7 @@ void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
     }
 }
 
-// Who only passed it on is not to blame, and cannot see what it is a piece of.
+// A peer that only passed the chunk on is not to blame: it cannot tell what the chunk is a piece of.
 void CodeExchange::refuse(PeerState& from, const wire::Frame& frame, std::string_view what) {
     if (frame.header.hops == 0)
         return from.link->break_with(
@@ -178,7 +178,7 @@ void CodeExchange::pass_on(PeerState& from, const wire::Frame& frame, const wire
                               frame.payload);
 }
 
-// What nobody waits for any more makes room.
+// Drops pieces for which nothing waits any more, to make room.
 void CodeExchange::drop_idle() {
     const TimePoint now = Clock::now();
     if (now < idle_dropped_at_ + kAskAgainAfter) return;
@@ -319,7 +319,7 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
     answer(local_parked_);
 }
 
-// A package was not taken: the calls that wait for it, and that its sender was asked for or sent it ahead of, are told why.
+// A package was not taken: ends the calls that wait for it, if its sender was asked for it or had sent it ahead of them.
 void CodeExchange::give_up_parked(PeerState& from, const Digest& package, const Error& why) {
     for (std::optional<Parked>* parked : {&from.calls.parked, &local_parked_}) {
         if (!*parked || !(*parked)->waits_for_code()) continue;
@@ -336,13 +336,13 @@ void CodeExchange::tell_parked(const Tell& tell) {
         if (peer->calls.parked) tell(*peer->calls.parked);
 }
 
-// Code was dropped because too much is arriving at once: who waits asks for it again, when there may be room.
+// Code was dropped because too much is arriving at once: the calls that wait for it ask again later, when there may be room.
 void CodeExchange::ask_again_later() {
     tell_parked([now = Clock::now()](Parked& parked) { parked.was_dropped(now); });
 }
 
-// For a client's own call, behind which nobody else's wait: in a member's mailbox, and in this node's own, they would wait as long as somebody
-// likes to send pieces.
+// Only for a client's own call, which no call of another node follows: in a member's mailbox, and in this node's own, such calls would wait
+// for as long as somebody keeps sending pieces.
 void CodeExchange::is_arriving(PeerState& from, const Digest& package) {
     std::optional<Parked>& parked = from.calls.parked;
     if (!is_client(from.id) || !parked || !parked->waits_for_code_of(from.back)) return;

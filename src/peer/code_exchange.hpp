@@ -1,4 +1,4 @@
-// CodeExchange: how code comes to the nodes that run it. It is sent with a first call, asked for by a node that lacks it (need), sent in
+// CodeExchange: how code gets to the nodes that run it. It is sent with a first call, asked for by a node that lacks it (need), sent in
 // pieces (code) or refused (lack), and passed on by the nodes between. Frames of these kinds, and of the kind bind, are handled here.
 //
 // Threads: under the engine's lock.
@@ -27,7 +27,7 @@ namespace rove {
 
 class CodeExchange {
 public:
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         const NodeOptions& options;
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts

@@ -1,4 +1,4 @@
-// What others can have a node say in its log, at a rate that fills no disk.
+// Log messages that peers can cause, at a bounded rate, so that they cannot fill a disk.
 #pragma once
 
 #include <string_view>

@@ -16,13 +16,13 @@ class FrameChecks {
 public:
     FrameChecks(const NodeOptions& options, const Routes& routes) : options_(options), routes_(routes) {}
 
-    // What nearly all calls are: by handle, without marks, and made by who sends it. wrong_with() need not look at it.
+    // Whether it is a call as nearly all are: by handle, without flags, and made by the peer itself. wrong_with() need not check it.
     [[nodiscard]] static bool is_plain_call(const PeerState& from, const wire::Frame& frame)
         REQUIRES(lock_of<EngineLock>) {
         return wire::is_plain<wire::Kind::call>(frame) && frame.header.node == from.id;
     }
-    // What is wrong with a frame from this peer, if anything: its shape, and whether this peer may say it. Peers speak for themselves;
-    // members also for the callers of calls that they send on, and for those that answer them.
+    // The error of a frame from this peer, if it has one: in its shape, or because this peer may not send it. Peers send frames in their own
+    // name; members also in the name of callers whose calls they send on, and of the nodes that answer these.
     [[nodiscard]] std::optional<Error> wrong_with(const PeerState& from, const wire::Frame& frame,
                                                   fabric::Traffic among) const REQUIRES(lock_of<EngineLock>);
 

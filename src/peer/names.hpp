@@ -19,7 +19,7 @@ namespace rove {
     return who(peer.id, peer.address);
 }
 
-// Of what still waits when a node has ended.
+// The error of calls that still wait when a node has ended.
 [[nodiscard]] inline Error was_shut_down(const std::string& node) {
     return {ErrorCode::cancelled, node + " was shut down"};
 }

@@ -21,7 +21,7 @@ inline constexpr auto kTakenLately = std::chrono::seconds(1);
 // Bytes that may wait for all peers together: 16 peers that use all that one may.
 inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;
 
-// What a waiting frame counts for: its bytes, its place in the queue, and what the allocator adds to it.
+// The memory that a waiting frame counts for: its bytes, its place in the queue, and the allocator's overhead.
 constexpr std::size_t bytes_waiting(std::size_t frame_bytes) {
     return frame_bytes + sizeof(ByteBuffer) + 2 * sizeof(void*);
 }

@@ -14,8 +14,8 @@ namespace rove {
 
 class OwnFunctions {
 public:
-    // Keeps a package of this program. Its first function comes last, because it stands for all of them: if memory runs out on the way, the
-    // next call keeps the others.
+    // Keeps a package of this program. Its first function is added last, because its presence means that all are there: if memory runs out
+    // before that, the next call adds the others.
     void keep(const std::shared_ptr<PackageStore>& package) REQUIRES(lock_of<EngineLock>) {
         const std::vector<FunctionId>& functions = package->function_ids();
         if (functions.empty() || packages_.contains(functions.front())) return;

@@ -47,9 +47,9 @@ public:
     void was_asked(NodeId asked, NodeId origin);
     [[nodiscard]] bool waits_for_code_of(NodeId asked) const;
     [[nodiscard]] NodeId origin() const;  // kNoNode: it waits for no code
-    // What came found no room.
+    // Code that arrived for it was dropped for lack of room.
     void was_dropped(TimePoint now);
-    // A piece has arrived: the code is on its way for as long as there are more. Not once it has come and was evicted.
+    // A piece has arrived: the code is arriving for as long as more pieces follow. Not if it had arrived whole and was evicted.
     void is_arriving(TimePoint now);
     // A form that runs here has arrived. If the call still cannot run, the code was evicted.
     void has_come(TimePoint now);

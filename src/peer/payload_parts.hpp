@@ -31,7 +31,7 @@ public:
         bytes_ -= from.calls.staged.forget(number);
     }
     void forget_all(PeerState& from) REQUIRES(lock_of<EngineLock>) { bytes_ -= from.calls.staged.clear(); }
-    // Who has begun a payload goes on with it, or makes way. Returns how many peers were cut off.
+    // Cuts off peers that have begun a payload and do not keep sending it. Returns how many.
     [[nodiscard]] unsigned cut_off_slow_senders(TimePoint now) REQUIRES(lock_of<EngineLock>);
 
     // For a run that reads a payload itself, out of the mailbox (Gathering).
@@ -39,7 +39,7 @@ public:
         REQUIRES(lock_of<EngineLock>);
     void begin_elsewhere(PeerState& from, const wire::Part& first, TimePoint now) REQUIRES(lock_of<EngineLock>);
 
-    // Of payloads that are on their way.
+    // The bytes of all payloads that are arriving.
     [[nodiscard]] std::size_t bytes() const REQUIRES(lock_of<EngineLock>) { return bytes_; }
 
 private:

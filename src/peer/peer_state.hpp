@@ -1,4 +1,4 @@
-// What a node knows of one peer: the link, what is waiting to be sent, and what the two have told each other of code.
+// A node's state of one peer: the link, frames that wait to be sent, and what the two have told each other about code.
 //
 // Threads: under the engine's lock, but for has_residents and meeting, which any thread may read.
 #pragma once
@@ -48,7 +48,7 @@ inline constexpr unsigned kInlineSends = 8;
 // first, by some 100 us, by 20 ms where both processes want one busy core, and by more where a machine stands still for a while. A
 // process that dies ends both at once, so only a link that was cut alone is kept so long.
 inline constexpr auto kGoodbyeWait = std::chrono::seconds(1);
-// What two peers have told each other of code, and sent of it.
+// The code that two peers have told each other about, and sent.
 struct CodeBetween {
     Bindings bindings;                                     // the peer's handles for functions that I send
     Aliases aliases;                                       // what old handles of mine meant, told by the peer
@@ -92,14 +92,14 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     NodeId id GUARDED_BY(lock_of<EngineLock>) = kNoNode;     // the peer's
     NodeId my_id GUARDED_BY(lock_of<EngineLock>) = kNoNode;  // mine, as the peer knows me
     bool member GUARDED_BY(lock_of<EngineLock>) = false;     // it joined: calls may be sent on to it
-    // Of a member: which of the processes that had this id.
+    // For a member: which of the processes that have had this id it is.
     wire::control::PublicKey process GUARDED_BY(lock_of<EngineLock>);
     std::string address GUARDED_BY(lock_of<EngineLock>);  // where to reach it again; empty for a client
     std::string triple GUARDED_BY(lock_of<EngineLock>);
     std::uint32_t node_count GUARDED_BY(lock_of<EngineLock>) = 1;
     std::uint32_t features GUARDED_BY(lock_of<EngineLock>) = 0;  // that both ends have: wire::control::kFeatures
     std::atomic<bool> has_residents{false};  // its program has functions of its own: what I call may be there already
-    // What its frames' origin is called here, where it is the origin: Routes::name_for.
+    // The name by which this node addresses the peer as the origin of its frames: Routes::name_for.
     NodeId back GUARDED_BY(lock_of<EngineLock>) = kNoNode;
 
     // ---- how it is reached
@@ -140,7 +140,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     }
     // Both joined the same nodes: each is believed about the calls that it sends on.
     [[nodiscard]] bool is_fellow() const REQUIRES(lock_of<EngineLock>) { return member && !is_client(my_id); }
-    // What nearly all replies are: to a call that was sent to this peer, and no error. Nothing else of such a frame need be checked.
+    // Whether it is a reply as nearly all are: to a call that was sent to this peer, without an error. Nothing else of it need be checked.
     [[nodiscard]] bool sends_plain_reply(const wire::Frame& frame) const REQUIRES(lock_of<EngineLock>) {
         return wire::is_plain<wire::Kind::reply>(frame) && frame.header.node == my_id;
     }

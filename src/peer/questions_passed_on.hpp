@@ -21,8 +21,8 @@ struct PeerState;
 
 class QuestionsPassedOn {
 public:
-    // Of all peers, and of one. While a question waits, for kCodeWaitMax at most, nobody else has its place: so no more than this many wait at
-    // peers that do not answer. For a further one the oldest of those that wait no longer makes room. At 152 bytes each, 152 KiB.
+    // Questions of all peers, and of one. A question has its place while it waits, for kCodeWaitMax at most: so no more than this many wait at
+    // peers that do not answer. A further one replaces the oldest of those that no longer wait. At 152 bytes each, 152 KiB.
     static constexpr std::size_t kMax = 1024;
     static constexpr std::size_t kOfPeerMax = 64;
 

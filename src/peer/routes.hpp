@@ -28,11 +28,11 @@ public:
     void set_identity(NodeId id, std::uint32_t node_count);
     void set_node_count(std::uint32_t node_count);
 
-    // What a peer that has just been met is called here: its id, or a foreign name, which a peer that has one keeps.
+    // The name by which this node addresses a peer that it has just met: its id, or a foreign name, which the peer keeps if it has one.
     [[nodiscard]] NodeId name_for(const PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Frames for its name are sent to the peer from now on. Throws std::bad_alloc, and the peer is not entered.
     void enter(PeerState& peer) REQUIRES(lock_of<EngineLock>);
-    // No more. Needs no memory; of a peer that is not entered nothing changes.
+    // Reverses enter(). Needs no memory; does nothing for a peer that is not entered.
     void leave(const PeerState& peer) REQUIRES(lock_of<EngineLock>);
 
     // The peer with that name, or the home of that client. Null: there is no link to it. Borrowed until the peer leaves.

@@ -95,7 +95,7 @@ unsigned Sender::flush(PeerState& peer) {
     return sent;
 }
 
-// What others wait for: where it cannot wait either, for want of room or of memory, the link is cut, and its end tells them.
+// For frames that others wait for: if one can be neither sent nor queued, for lack of room or memory, cuts the link, whose end informs them.
 bool Sender::send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept try {
     Status sent = send(peer, Traffic::replies, header, extra, payload);
     if (!sent && sent.error().code() == ErrorCode::overloaded && peer.link)
@@ -121,7 +121,7 @@ void Sender::forget_sent_on(const wire::FrameHeader& call) {
     absent_.answered(call);
 }
 
-// Where memory is too short to keep an answer for who cannot be reached, it is lost.
+// An answer to a node that cannot be reached is lost if there is no memory to keep it.
 void Sender::route(const wire::Frame& frame) noexcept try {
     PeerState* peer = routes_.to(frame.header.node);
     wire::FrameHeader header = frame.header;

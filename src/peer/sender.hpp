@@ -23,7 +23,7 @@ namespace rove {
 
 class Sender {
 public:
-    // What a node has beside it, which outlives it.
+    // The parts of the node that this one uses. They outlive it.
     struct Beside {
         const PeerList& peers;
         const Routes& routes;

@@ -1,8 +1,8 @@
-// SentOn: the calls that went on to one peer for others, from when they were sent, or wait for room, until they are answered.
+// SentOn: the calls of other nodes that were forwarded to one peer, from when they were sent, or queued for lack of room, until their answers.
 //
-// Their callers are told where the peer's process goes before that. A call is known by its place in its caller's table: another one from
-// there means that the first has ended. Answers to callers at this node pass by here. Of other nodes' callers this one may hear nothing:
-// the oldest of theirs are forgotten first.
+// Their callers are notified if the peer's process ends before that. A call is identified by its slot in its caller's table: another call from
+// that slot means that the first one has ended. Answers to callers at this node pass through it. Answers to callers of other nodes may take
+// another way: the oldest of these calls are forgotten first.
 //
 // Threads: under the engine's lock.
 #pragma once
@@ -24,21 +24,21 @@ struct Forwarded {
     std::uint8_t hops = 0;
 };
 
-// Of its frame: what an answer to it needs.
+// The parts of the call's header that an answer to it needs.
 [[nodiscard]] inline wire::FrameHeader header_of(const Forwarded& call) {
     return {.generation = call.generation, .node = call.origin, .call = call.call, .hops = call.hops};
 }
 
 class SentOn {
 public:
-    // Of one peer; about 170 bytes each.
+    // Calls forwarded to one peer; about 170 bytes each.
     static constexpr std::size_t kMax = 16384;
-    // Of one caller at this node.
+    // Those of one caller at this node.
     static constexpr std::size_t kMaxOfCaller = kMax / 4;
     static constexpr std::uint64_t kWaits = ~std::uint64_t{0};
 
-    // `passes_here`: its caller is at this node, so its answer comes by. The call has been sent, whatever happens here: without memory it
-    // is not remembered, and one whose answer passes elsewhere is not when kMax are known whose answers pass here.
+    // `passes_here`: its caller is at this node, so its answer passes through it. The call has been sent in any case: it is not recorded if
+    // there is no memory, or if its answer takes another way and kMax calls are recorded whose answers pass here.
     void add(const Forwarded& call, bool passes_here);
     // It had waited, and is in the mailbox now. Nothing happens where it is not among these any more.
     void sent(const Forwarded& call);

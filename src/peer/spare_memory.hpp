@@ -20,9 +20,9 @@
 
 namespace rove {
 
-// What is kept for the next payload: a payload and a result of the largest size.
+// The memory that is kept for later payloads: a payload and a result of the largest size.
 inline constexpr std::size_t kSpareBytesMax = 2 * wire::kMessageBytesMax;
-// And for how long nothing of it need be used.
+// For how long it is kept while none of it is used.
 inline constexpr auto kSpareFor = std::chrono::seconds(2);
 // Less than this is on the heap: with 1 GiB of payloads and 1 GiB of results there are 8,192 mappings at most.
 inline constexpr std::size_t kMappedPayloadBytesMin = 256UL * 1024;
@@ -40,7 +40,7 @@ public:
     [[nodiscard]] std::byte* data() const { return place_.data(); }
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] Bytes bytes() const { return place_.first(size_); }
-    // What it takes of the machine: less than twice its size.
+    // The memory that it takes: less than twice its size.
     [[nodiscard]] std::size_t room() const { return place_.size(); }
 
 private:
@@ -58,9 +58,9 @@ public:
     SpareMemory(const SpareMemory&) = delete;
     ~SpareMemory();
 
-    // What so many bytes take: what is mapped has few sizes, so that most of what is kept is used again.
+    // The memory that this many bytes take: mappings have few sizes, so that most of the kept ones can be reused.
     [[nodiscard]] static std::size_t room_for(std::size_t bytes);
-    // overloaded: the machine has none.
+    // overloaded: the machine has no memory.
     [[nodiscard]] Result<LargeBytes> take(std::size_t bytes);
     // Unmaps what is beyond the bound, and everything where none of it was used for kSpareFor.
     void trim(TimePoint now);

@@ -1,8 +1,8 @@
-// The payloads that one peer is sending in parts, and whether it goes on with them.
+// The payloads that one peer is sending in parts, and whether it keeps sending them.
 //
 // A peer that begins a payload takes room that others may be waiting for, so it must send at a least rate, and must not take longer
-// than a limit altogether. Only time in which this node waits for the peer counts: what lies in the mailbox already, behind a call
-// that waits for its code or for a thread, is late by no fault of the peer's. But who begins one payload before another is whole
+// than a limit altogether. Only time in which this node waits for the peer counts: parts that are in the mailbox already, after a call
+// that waits for its code or for a thread, are not late by the peer's fault. But a peer that begins one payload before another is whole
 // holds room while it waits for more; an honest peer sends one after the other, so that time counts as well.
 //
 // Threads: under the engine's lock.
@@ -26,7 +26,7 @@ inline constexpr std::size_t kStagedBytesMax = 8 * wire::kMessageBytesMax;
 inline constexpr std::size_t kStagedMax = 256;  // of them; a thread sends one at a time
 // From all peers together: 32 of the largest, so four peers may use all that one may. What does not fit waits in its mailbox.
 inline constexpr std::size_t kAllStagedBytesMax = 4 * kStagedBytesMax;
-// What a peer that has begun a payload sends of such at least: 128 kbit/s, the rate of a slow line.
+// The least rate at which a peer must send a payload that it has begun: 128 kbit/s, the rate of a slow line.
 inline constexpr std::size_t kStagingRateMin = 16UL * 1024;  // bytes a second
 // The time over which that is measured while somebody waits for room …
 inline constexpr auto kStagingStalledFor = std::chrono::seconds(10);
@@ -48,7 +48,7 @@ public:
     }
     // Precondition: it may, and no payload has that number.
     void begin(std::uint64_t number, LargeBytes place, TimePoint now);
-    // One that is read out of the mailbox where it lies, and is not put together here (Gathering). It counts like any other.
+    // Begins a payload that a run reads out of the mailbox, so that it is not reassembled here (Gathering). It counts like any other.
     void begin_elsewhere(std::uint64_t number, std::size_t bytes, TimePoint now);
     void came_elsewhere(std::size_t bytes) { arrived_ += bytes; }
     // The next part of a payload. False: it is not the next one of any, and nothing has changed.
@@ -59,7 +59,7 @@ public:
     std::size_t forget(std::uint64_t number);
     std::size_t clear();
 
-    // What is next in the peer's mailbox.
+    // The next frame in the peer's mailbox.
     enum class Next : std::uint8_t {
         nothing,  // no frame, and room for one: this node waits for the peer
         other,  // the peer waits for this node: a frame of another kind is next, or the mailbox had no room for the next one

@@ -14,7 +14,7 @@ namespace rove {
 
 class UntakenMemory {
 public:
-    // As many as there may be calls. What is beyond stays on its node until this one leaves it.
+    // As many as there may be calls. Memory beyond these stays allocated on its node until this node leaves it.
     static constexpr std::size_t kMax = kCallsMax;
 
     void expect(CallId id, const PeerState* from) {
