@@ -20,13 +20,13 @@ struct Edge {
     }
 };
 
-// Of an object that may have been moved from: then it throws.
+// The node of an object. Throws if the object was moved from.
 inline NodeCore& present(NodeCore* core) {
     if (core == nullptr)
         throw Error(ErrorCode::invalid, "this Node or Peer was moved from: use the one that it was moved to");
     return *core;
 }
-// The node of a call that is made now. Throws where it was shut down, or is the process's that this one is a fork of, or was moved from.
+// The node for a call that is made now. Throws if it was shut down, if this process is a fork of the node's, or if the object was moved from.
 inline NodeCore& usable(NodeCore* core) {
     if (!present(core).is_usable()) throw_error(core->why_unusable());
     return *core;
@@ -34,7 +34,7 @@ inline NodeCore& usable(NodeCore* core) {
 inline rove_pending pending_of(NodeCore& core, CallTable::Id id) {
     return {&core.engine(), id.slot, id.generation};
 }
-// A call of what is built into every node.
+// Calls one of the functions that are built into every node.
 [[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name,
                                          const Pieces& payload, Deadline deadline);
 

@@ -27,7 +27,7 @@ NodeCore& usable(const std::shared_ptr<NodeCore>& core) {
 NodeCore& usable(NodeCore* core) {
     return detail::usable(core);
 }
-// What is within a package or an entry, which may have been moved from.
+// The store of a package or an entry. Throws if that was moved from.
 PackageStore& present(const std::shared_ptr<PackageStore>& store) {
     if (!store)
         throw Error(ErrorCode::invalid, "this Package or Entry was moved from: use the one that it was moved to");
@@ -48,7 +48,7 @@ NodeCore& own(NodeCore* core) {
 NodeCore& own(const std::shared_ptr<NodeCore>& core) {
     return own(core.get());
 }
-// Of a call in flight: results that came before its node was shut down can be taken afterwards.
+// For calls in flight: results that arrived before the node was shut down can be taken afterwards.
 void check_usable(NodeCore* core) {
     if (core == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
     (void)own(core);
@@ -187,7 +187,7 @@ struct Batch::Gathered {
 };
 
 namespace {
-// Of payloads that share a frame: enough that the frame itself costs little beside them, and less than a bank of the ring.
+// The bytes of payloads that share a frame: enough that the frame itself costs little beside them, and less than a bank of the ring.
 constexpr std::size_t kBatchBytes = 2048 - wire::kHeaderBytes;
 }  // namespace
 
@@ -202,7 +202,7 @@ Batch::~Batch() {
     }
 }
 
-// Of a batch that may have been moved from.
+// The state of a batch. Throws if the batch was moved from.
 template <typename Gathered>
 static Gathered& present(const std::unique_ptr<Gathered>& gathered) {
     if (!gathered) throw Error(ErrorCode::invalid, "this Batch was moved from: use the one that it was moved to");
@@ -345,7 +345,7 @@ Peer Node::connect(std::string_view address) {
 }
 void Node::share(const std::string& name, void* object, const char* type) {
     value_or_throw(usable(core_).objects().share(name, object, type));
-    // What functions put into it points to their code (a control block, a vtable), and lasts for as long as the program decides.
+    // Values that functions put into the object may point to their code (a control block, a vtable), and live for as long as the program likes.
     code::leave_code_in_place();
 }
 void Node::unshare(const std::string& name) {

@@ -74,7 +74,7 @@ void check_in_time(const Deadline& deadline) {
                     "the transfer did not end within the time that it was given; part of it was made");
 }
 
-// As memcpy, for memory of this process or mapped from another; looks at the clock between the pieces where there is a deadline.
+// memcpy() for memory of this process or mapped from another; if there is a deadline, copies in pieces and checks it between them.
 void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const Deadline& deadline) {
     const std::size_t step = deadline ? wire::kTransferBytesMax : bytes;
     for (std::size_t done = 0; done < bytes; done += step) {

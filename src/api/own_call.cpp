@@ -10,7 +10,7 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<co
     Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
     NodeCore& core = usable(Edge::core(peer).get());
     const Callable::Code& code = *value_or_throw(complete(callee, callable));
-    // Where the peer's program can have nothing that it could run instead, there is no need to ask.
+    // If the peer's program has no functions that it could run instead, the call fails without asking the peer.
     if (callee.shipped == nullptr && (how.exactly || !Edge::state(peer)->has_residents))
         throw Error(ErrorCode::unsupported,
                     callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + code.why_not);

@@ -1,4 +1,4 @@
-// What Rove needs from an instruction set. A port consists of a header and a source file in this folder, and a line in the choice below;
+// Everything that depends on the instruction set. A port consists of a header and a source file in this folder, and a line in the choice below;
 // nothing else in src/ depends on the instruction set for which it is compiled.
 //
 // In namespace rove::arch, each of them has:

@@ -29,8 +29,8 @@ private:
     int number_ = -1;
 };
 
-// Where standard input, output or error is closed, opens something in its place that can be neither read nor written. Otherwise the next file
-// or socket would get its number, and whatever prints would write into that. Programs that this one starts have it, too.
+// If standard input, output or error is closed, opens a file in its place that can be neither read nor written. Otherwise the next file or
+// socket would get its number, and everything that prints would write into that. Programs that this one starts inherit it.
 inline void fill_standard_descriptors() {
     for (int each = STDIN_FILENO; each <= STDERR_FILENO; ++each)
         if (fcntl(each, F_GETFD) < 0)

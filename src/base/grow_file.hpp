@@ -5,7 +5,7 @@
 
 namespace rove {
 
-// As ftruncate(); false: see errno. If RLIMIT_FSIZE forbids this process a file of that size, returns false with EFBIG, because the kernel
+// ftruncate(); false: see errno. If RLIMIT_FSIZE forbids this process a file of that size, returns false with EFBIG, where the kernel
 // would end the process with a signal (SIGXFSZ).
 [[nodiscard]] bool grow_file(int file, std::size_t bytes);
 

@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 3> kLibraryStatics{ROVE_STATIC_OF_
 constexpr bool is_library_thread_local(std::string_view name) {
     return name == "_ZSt15__once_callable" || name == "_ZSt11__once_call";
 }
-// What messages say of a thread-local variable of any other library.
+// The part of messages about a thread-local variable of any other library.
 inline constexpr std::string_view kThreadLocalOfALibrary =
     "of a library, which code that travels cannot reach; let a function of that library return its address";
 

@@ -20,7 +20,7 @@ struct Search {
     LoadedFile found;
 };
 
-// Of an ELF note: three words (size of its name, size of its content, kind), then name and content, each padded to words.
+// Finds the build id in ELF notes. A note: three words (size of its name, size of its content, kind), then name and content, padded to words.
 std::string build_id_in(const char* notes, std::size_t bytes) {
     const auto filled = [](std::size_t size) { return (size + 3) / 4 * 4; };
     while (bytes >= sizeof(ElfW(Nhdr))) {
@@ -37,7 +37,7 @@ std::string build_id_in(const char* notes, std::size_t bytes) {
     return {};
 }
 
-// For dl_iterate_phdr(), which goes on while it gives 0.
+// For dl_iterate_phdr(), which calls it for the next module while it returns 0.
 int look_into(dl_phdr_info* module, std::size_t /*bytes*/, void* data) {
     auto& search = *static_cast<Search*>(data);
     const std::span headers(module->dlpi_phdr, module->dlpi_phnum);

@@ -72,7 +72,7 @@ public:
     MadeInEachProcess(const MadeInEachProcess&) = delete;
     MadeInEachProcess& operator=(const MadeInEachProcess&) = delete;
 
-    // As MadeOnce::get().
+    // Like MadeOnce::get().
     template <typename Make>
     T& get(const Make& make) {
         for (;;) {

@@ -77,9 +77,9 @@ private:
 
 // ---- a lock that guards members of several classes
 //
-// The compiler compares locks by the expressions that name them: it would not know that what a part refers to is the mutex of its owner.
-// So the lock has a name, which stands for the lock of each object of the class: a part's member is GUARDED_BY(lock_of<Owner>), and a
-// function of either REQUIRES(lock_of<Owner>). Which owner's it is the compiler does not see. Precondition: no thread holds two of these.
+// The compiler compares locks by the expressions that name them: it would not know that a part's reference is the mutex of its owner.
+// So the lock has a name, which means the lock of any object of the class: a part's member is GUARDED_BY(lock_of<Owner>), and a
+// function of either REQUIRES(lock_of<Owner>). The compiler does not know which owner it is. Precondition: no thread holds two of these.
 
 class CAPABILITY("mutex") LockName {};
 template <typename Owner>

@@ -34,7 +34,7 @@ Result<Pipe> make_pipe(const std::string& program) {
     return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-// What the child of the fork does until it is the program. All memory that it uses is prepared before the fork, because another thread may
+// The steps of the fork's child until it executes the program. All memory that they use is prepared before the fork, because another thread may
 // have held the allocator's lock then.
 struct Beginning {
     char* const* arguments;
@@ -270,7 +270,7 @@ Ran Process::communicate(Deadline until, std::size_t bytes_max) {
         std::array<pollfd, 2> ready{{{out_.number(), POLLIN, 0}, {err_.number(), POLLIN, 0}}};
         const bool is_late = until && Clock::now() >= *until;
         if (is_late) (void)kill();
-        // What was written before the end is there: a look that finds nothing is the last one.
+        // After the end all output is in the pipes: a poll that finds nothing is the last one.
         const bool is_last = ended().has_value();
         const int look = static_cast<int>(kLook.count()), left = milliseconds_to(until);
         const int count = poll(ready.data(), ready.size(), is_last ? 0 : left < 0 ? look : std::min(look, left));

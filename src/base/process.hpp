@@ -23,7 +23,7 @@
 namespace rove {
 
 struct ProcessOptions {
-    // What a standard stream is: one of these, or a descriptor of this process.
+    // The values of a standard stream: one of these, or a descriptor of this process.
     static constexpr int kNothing = -1;   // /dev/null
     static constexpr int kPipe = -2;      // a pipe to or from this process
     static constexpr int kAsOutput = -3;  // of err: the same as out
@@ -36,7 +36,7 @@ struct ProcessOptions {
     std::chrono::milliseconds grace{0};
 };
 
-// What a program that was run has left.
+// The status and the output of a program that was run.
 struct Ran {
     int status = 0;  // exit status; 128 + signal when it was ended by one
     std::string out, err;

@@ -47,7 +47,7 @@ public:
 
     // --- meeting: both sides open a link, exchange offers (over the authenticated control connection), connect.
 
-    // What the peer needs to reach this side: addresses, keys, an unguessable token. Bounded by wire::control::kOfferBytesMax.
+    // The bytes by which the peer reaches this side: addresses, keys, an unguessable token. Bounded by wire::control::kOfferBytesMax.
     [[nodiscard]] virtual const ByteBuffer& offer() const = 0;
     // Connects to the peer. unsupported: no transport reaches it.
     [[nodiscard]] virtual Status connect(Bytes peer_offer) = 0;

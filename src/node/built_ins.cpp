@@ -18,7 +18,7 @@ Bytes bytes_of(const void* data, std::size_t size) {
     return {static_cast<const std::byte*>(data), size};
 }
 
-// What is at the payload's beginning; nothing, and the call has failed, where that is too short.
+// Reads a T from the payload's beginning; nullopt, and the call has failed, if the payload is too short.
 template <typename T>
 std::optional<T> head_of(rove_here* here, Bytes payload) {
     if (payload.size() < sizeof(T)) {

@@ -1,4 +1,4 @@
-// What every node can be asked: functions that peers call by ids which all processes share, as they call resident ones.
+// Functions that every node has: peers call them, as resident functions, by ids that are the same in all processes.
 // docs/frames.md, "What every node can be asked", has what they take and give, byte by byte.
 //
 // Threads: any.

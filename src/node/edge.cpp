@@ -50,7 +50,7 @@ struct CallingBack {
     };
     std::deque<Later> later;
 
-    // Of a fiber's stack nothing is known: there the depth is the bound.
+    // The size of a fiber's stack is unknown: there the depth is the bound.
     [[nodiscard]] bool is_deep() const {
         return depth >= kCallingBackUnasked &&
                (!rove::is_on_own_stack() || rove::stack_left() < kCallingBackStackBytes);
@@ -75,7 +75,7 @@ int no_memory() noexcept {
     return ROVE_OVERLOADED;
 }
 
-// Without memory the code is told all the same: who waits goes by it.
+// The code is returned even if there is no memory for the message: the caller acts on the code.
 int failed(ErrorCode code, rove_node_id node, std::string_view type, std::string_view message) noexcept {
     LastFailure* last = last_failure.get();
     if (last == nullptr) return static_cast<int>(code);
@@ -349,7 +349,7 @@ int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, 
 }
 
 int rove_pending_done(const rove_pending* pending) noexcept {
-    // True in a fork: whoever waits is told why by the take.
+    // True in a fork's child: rove_pending_take then reports the reason.
     return is_inherited(*pending) || calls_of(*pending).test(id_of(*pending)) ? 1 : 0;
 }
 

@@ -28,7 +28,7 @@ Bytes bytes_of(const void* data, std::size_t size) {
     return {static_cast<const std::byte*>(data), size};
 }
 
-// A wrong use by shipped code is told by a number there; the words go to the node's log.
+// Returns wrong use by shipped code to it as a number, and writes the message to the node's log.
 int code_of(const Status& status, const rove_here* here) {
     if (status) return ROVE_OK;
     rove::log().debug("{}: {}: {}", here->node().name(), here->function->name, status.error().message());

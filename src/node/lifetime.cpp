@@ -1,4 +1,4 @@
-// Who may still use a node: objects of a program outlive it, and a forked child has a copy that it must not touch.
+// Decides whether a node may still be used: objects of a program outlive it, and a forked child has a copy that it must not touch.
 #include <cxxabi.h>
 #include <pthread.h>
 #include <unistd.h>

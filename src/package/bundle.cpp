@@ -17,7 +17,7 @@ constexpr std::size_t kKeyBytesMax = 60000;  // C++ names can be long; a key's l
 
 constexpr std::size_t kNameBytesMax = 200;
 
-// Of those that assembly may name (bitcode/assembly.cpp). A linker interprets the text after an '@' as a version.
+// Characters of names that assembly may print (bitcode/assembly.cpp). '@' is not among them: a linker takes the text after it as a version.
 bool is_of_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }

@@ -10,7 +10,7 @@
 namespace rove {
 
 [[nodiscard]] Digest digest_of_manifest(Bytes manifest);
-// Of several texts, which lists with other borders between them do not have.
+// The digest of a list of texts. Lists with the same characters, divided in another way, have other digests.
 [[nodiscard]] Digest digest_of(std::initializer_list<std::string_view> parts);
 [[nodiscard]] SliceHash hash_of_slice(Bytes stored);
 // The hash of a slice that arrives piece by piece.

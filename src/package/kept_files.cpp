@@ -19,7 +19,7 @@
 namespace rove {
 namespace {
 
-// As many bytes as the buffer has, or all of them.
+// Fills the buffer. False: the file ends before, or cannot be read.
 bool read_all(int file, ByteBuffer& into) {
     for (std::size_t at = 0; at < into.size();) {
         const ssize_t got = read(file, into.data() + at, into.size() - at);
@@ -70,7 +70,7 @@ Status KeptFiles::check(const std::filesystem::path& folder) {
 
 ByteBuffer KeptFiles::find(const Digest& key) const {
     if (folder_.empty()) return {};
-    // Whatever the name stands for by now: no pipe is waited for, no device read.
+    // The name may belong to something else by now: this neither waits for a pipe nor reads a device.
     const Descriptor file(open(file_of(key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat facts{};
     if (!file.is_open() || fstat(file.number(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != geteuid() ||

@@ -31,11 +31,11 @@ public:
     explicit PackageCache(std::filesystem::path folder) : files_(std::move(folder), ".rove", kPackagesMax, kBytesMax) {}
     // `key`: the digest of everything on which the package depends, including Rove's version. Empty: not found.
     [[nodiscard]] ByteBuffer find(const Digest& key) const;
-    // As KeptFiles::keep().
+    // Like KeptFiles::keep().
     Status keep(const Digest& key, Bytes package) const { return files_.keep(key, package); }
 
 private:
-    // Of one: its manifest, and code in both forms for a few kinds of machines.
+    // The size of one package: its manifest, and code in both forms for a few kinds of machines.
     static constexpr std::size_t kBytesMax = 4 * wire::kSliceBytesMax;
     KeptFiles files_;
 };

@@ -26,7 +26,7 @@
 namespace rove::detail {
 namespace {
 
-// As it is written in a source, mostly.
+// The type's name, mostly as a source would spell it.
 std::string readable(const std::type_info& type) {
     std::string text = demangled(type.name());
     const auto replace = [&text](std::string_view what, std::string_view with) {

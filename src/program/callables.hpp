@@ -32,12 +32,12 @@ struct Callable {
 [[nodiscard]] const Resident* resident_of_entry(std::string_view entry);  // by the name it has in packages; null: none
 // Reads what says which code this program's functions have, so that no call waits for it.
 void read_own_code();
-// Of a package of one function: in which forms it has that, as a number. 0: it has several, whose ids differ by what is beside them.
+// The forms in which a package of one function has it, as a number. 0: it has several functions, whose ids depend on all of the package.
 [[nodiscard]] std::uint32_t forms_of_one(const PackageStore& package);
 // A function of this program runs in place of the caller's: says so once, where both are alone in packages of the same forms and differ.
 // Others cannot be compared.
 void say_if_other_code(const Resident& own, const wire::Either& callers, const std::string& node);
-// What is known of the code that travels; it is looked for the first time. overloaded: that cannot be done now.
+// The code of the function that travels; looks for it the first time. overloaded: that cannot be done now.
 [[nodiscard]] Result<const Callable::Code*> code_of(const Callable& callable);
 
 }  // namespace rove::detail

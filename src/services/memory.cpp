@@ -116,7 +116,7 @@ Result<wire::MemoryPlace> MemoryTable::allocate(std::uint64_t bytes, NodeId owne
             block->owner_ = *std::move(room);
             break;
         }
-        // What others left behind may be all that it lacks.
+        // Freeing the memory of peers that have left may make enough room.
         if (sweep() == 0) return tl::unexpected<Error>(room.error());
     }
     const bool made = block->make(bytes, may_map, place);
@@ -133,7 +133,7 @@ Result<wire::MemoryPlace> MemoryTable::allocate(std::uint64_t bytes, NodeId owne
     do {
         randombytes_buf(&place.key, sizeof place.key);
     } while (place.key == 0 || blocks_.contains(place.key));
-    // What asks for memory comes before anything that would have to be undone.
+    // All allocations come before any step that would have to be undone.
     std::list<std::uint64_t> owned, unmapped;
     try {
         owned.push_back(place.key);

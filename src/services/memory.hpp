@@ -24,7 +24,7 @@ inline constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
 
 class MemoryTable;
 
-// What one peer has allocated, from its first buffer until it goes or has none left.
+// The buffers of one peer, from its first one until it leaves or has none.
 struct BlockOwner {
     NodeId node GUARDED_BY(lock_of<MemoryTable>) = kNoNode;
     std::list<std::uint64_t> keys GUARDED_BY(lock_of<MemoryTable>);  // of its blocks
@@ -49,7 +49,7 @@ private:
     std::span<std::byte> bytes_;
     std::unique_ptr<std::byte[]> heap_;               // where it is not a mapping of …
     int file_ GUARDED_BY(lock_of<MemoryTable>) = -1;  // … this, which peers on the same machine map, too
-    // Where that is not -1: its place among those that wait to be mapped.
+    // If file_ is not -1: its place among the files that wait to be mapped.
     std::list<std::uint64_t>::iterator unmapped_ GUARDED_BY(lock_of<MemoryTable>);
     std::shared_ptr<BlockOwner> owner_;
     std::list<std::uint64_t>::iterator owned_ GUARDED_BY(lock_of<MemoryTable>);  // its place among its owner's
@@ -71,11 +71,11 @@ public:
 
     [[nodiscard]] Result<wire::MemoryPlace> allocate(std::uint64_t bytes, NodeId owner);  // zeroed; overloaded
     void free(std::uint64_t key);
-    // What the owner has is nobody's from here on, at a cost that does not depend on how much that is. The memory itself goes with
-    // sweep(), and counts until then.
+    // Takes its buffers from the owner, at a cost that does not depend on their size. sweep() releases the memory itself, which counts until
+    // then.
     void free_all_of(NodeId owner);
-    // Gives back some of what nobody owns any more: how many blocks, or parts of one; 0: there is nothing. Takes some milliseconds, so
-    // for where nobody waits for a lock. Whoever allocates and finds no room does it, too.
+    // Releases some of the memory without an owner. Returns how many blocks, or parts of one; 0: there is none. Takes some milliseconds, so it
+    // is for threads that hold no lock for which others wait. allocate() calls it, too, if it finds no room.
     std::size_t sweep();
     [[nodiscard]] bool has_doomed() const;
     // At a time, a few milliseconds each: a block takes a microsecond or two to be taken out of the tables and its file to be closed,

@@ -22,7 +22,7 @@
 namespace rove::toolchain {
 namespace {
 
-// What one target's compilation brought.
+// The result of the compilation for one target.
 struct Built {
     std::string triple;
     bitcode::Prepared prepared;
@@ -79,7 +79,7 @@ Status check_name(const std::string& name) {
         shown, wire::kNameBytesMax);
 }
 
-// As a compiler does.
+// Refuses to overwrite a source, as compilers do.
 Status check_not_a_source(const std::filesystem::path& output, const std::vector<std::filesystem::path>& sources) {
     std::error_code ignored;
     for (const auto& source : sources)

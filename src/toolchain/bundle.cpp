@@ -21,7 +21,7 @@
 namespace rove::toolchain {
 namespace {
 
-// That a program carries of itself. invalid: none, or no more.
+// The bitcode that a program carries of itself. invalid: it has none, or has it no more.
 Result<ByteBuffer> bitcode_of(const std::string& program) {
     ROVE_TRY(ByteBuffer bitcode, read_section(program, ".llvmbc"));
     if (!bitcode.empty()) return bitcode;
@@ -36,7 +36,7 @@ Result<ByteBuffer> bitcode_of(const std::string& program) {
                 program);
 }
 
-// What its functions need and only the program's own file has, in quotes; empty: nothing.
+// The names, in quotes, that its functions need and only the program's own file has; empty: none.
 std::string left_at_home(const PackageStore& package, const ProgramNames& program) {
     std::string names;
     for (const std::string& name : package.manifest().imports)
@@ -44,7 +44,7 @@ std::string left_at_home(const PackageStore& package, const ProgramNames& progra
     return names;
 }
 
-// What a bundle has, and what is said of it.
+// A bundle, and the notes on it.
 class Findings {
 public:
     Findings(const BundleOptions& options, const ProgramNames& program) : options_(options), program_(program) {}
@@ -70,7 +70,7 @@ public:
             entries_.push_back({.key = key, .package = packed.package, .why_not = packed.why_not});
         return {};
     }
-    // What concerns all of them.
+    // Notes that concern all packages.
     void warn_of_all() {
         const std::string program = options_.program.string();
         warn_of_replaced([this](std::string_view line) { warn(line); }, replaced_, "this program");

@@ -101,7 +101,7 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
     if (isatty(STDERR_FILENO) == 0)
         std::replace(command.begin(), command.end(), std::string("-fcolor-diagnostics"),
                      std::string("-fno-color-diagnostics"));
-    // What a compiler that fails writes of itself goes with the folder.
+    // The folder also receives the files that a crashing compiler writes about itself, and they are removed with it.
     ROVE_TRY(const Ran ran, run(command, "clang-19", {"TMPDIR=" + options.folder.string()}));
     if (ran.status != 0 && says_no_room(ran.out))
         return fail(ErrorCode::failed, "{} cannot be compiled: {}", options.source.string(),

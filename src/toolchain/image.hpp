@@ -14,7 +14,7 @@ namespace rove::toolchain {
 struct ImageRequest {
     ByteBuffer object;
     std::filesystem::path folder;  // for files on the way
-    // What the image's numbers stand for.
+    // The names that the image refers to by numbers.
     std::vector<std::string> entries, exports, imports;
     std::vector<std::filesystem::path> others{};  // object files to be linked with the first
 };

@@ -1,4 +1,4 @@
-// What the last `rove bundle` of a program found out of its functions.
+// The facts that the last `rove bundle` of a program found out about its functions.
 #pragma once
 
 #include <filesystem>

@@ -26,7 +26,7 @@ std::unordered_set<std::string> defined_in(const Elf& elf, std::string_view tabl
     return names;
 }
 
-// What an ELF file's dynamic section names under a tag.
+// The names that an ELF file's dynamic section has under a tag.
 std::vector<std::string> dynamic_names(const Elf& elf, Elf64_Sxword tag) {
     std::vector<std::string> names;
     const ElfSection *dynamic = elf.find(".dynamic"), *strings = elf.find(".dynstr");
@@ -43,7 +43,7 @@ std::vector<std::string> dynamic_names(const Elf& elf, Elf64_Sxword tag) {
     return names;
 }
 
-// Where the dynamic linker would find them: "libz.so.1 => /lib/…/libz.so.1 (0x…)".
+// The paths at which the dynamic linker would find them: "libz.so.1 => /lib/…/libz.so.1 (0x…)".
 std::map<std::string, std::filesystem::path> places_of(const std::filesystem::path& program) {
     std::map<std::string, std::filesystem::path> places;
     // This command's own dynamic linker, not one that the program names: nothing of the program is to be run here.

@@ -1,4 +1,4 @@
-// What `rove build` and `rove bundle` both say of a package.
+// Notes that both `rove build` and `rove bundle` print about a package.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace rove::toolchain {
 
-// Of a package whose manifest has no room for what each entry needs (set_needs()).
+// The note on a package whose manifest has no room for the needs of each entry (set_needs()).
 inline constexpr std::string_view kNeedsOfAll =
     "its functions need so many names in so many ways that its package says only what all of them need together: on a "
     "node that lacks one of these, none of them runs";
@@ -19,7 +19,7 @@ inline constexpr std::string_view kNeedsOfAll =
     return fmt::format("{}; it travels as bitcode only, and its first call waits for the compiler", why);
 }
 
-// Of allocation functions that stay at home (bitcode/allocation.hpp). where: "this program", for example. Both may be empty.
+// The note on allocation functions that stay at home (bitcode/allocation.hpp). where: "this program", for example. Both may be empty.
 inline void warn_of_replaced(const std::function<void(std::string_view)>& warn, const std::set<std::string>& names,
                              std::string_view where) {
     if (!warn || names.empty()) return;

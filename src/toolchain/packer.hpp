@@ -21,7 +21,7 @@ struct Packed {
     std::shared_ptr<const ByteBuffer> package;  // null: it cannot travel …
     std::string why_not;                        // … because
     bool from_cache = false;
-    // What its calls will meet. A package with notes is not kept: it is made again the next time, and its notes are said again.
+    // Warnings about its calls. A package with notes is not kept: it is made again the next time, so that the notes are printed again.
     std::vector<std::string> notes;
 };
 

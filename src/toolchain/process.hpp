@@ -14,7 +14,7 @@
 
 namespace rove::toolchain {
 
-// Of a program's output, from its beginning.
+// The bytes of a program's output that are kept, from its beginning.
 inline constexpr std::size_t kOutputBytesMax = 16 * 1024;
 
 // For a command of a terminal. While it lives SIGINT, SIGTERM and SIGHUP do not end the process: they end the program that run() runs, and

@@ -1,4 +1,4 @@
-// What is kept of a program, in files that are known to be as they were written.
+// Files with facts about a program, which are known to be as they were written.
 #pragma once
 
 #include <filesystem>

@@ -23,7 +23,7 @@
 namespace rove::tools {
 namespace {
 
-// What the handler needs, once for the process, because handlers are. A semaphore, because shipped code may close any descriptor.
+// The handler's state; one for the process, as handlers are. A semaphore, because shipped code may close any descriptor.
 sem_t come;
 std::atomic<int> last{0};
 pid_t this_process = 0;

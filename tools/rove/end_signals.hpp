@@ -1,4 +1,4 @@
-// What SIGTERM, SIGINT and SIGHUP do to `rove node`. While it starts, the first one ends the process at once: nothing is served yet, and
+// SIGTERM, SIGINT and SIGHUP for `rove node`. While it starts, the first one ends the process at once: nothing is served yet, and
 // what the start waits for (a package's constructor, a node that does not answer) may never end. While it serves, the first one
 // is the word to end in order; a second one ends the process at once, and so does a limit where shipped code keeps the node.
 //

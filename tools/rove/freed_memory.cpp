@@ -26,7 +26,7 @@ std::int64_t private_bytes() {
     return read ? (resident - shared) * sysconf(_SC_PAGESIZE) : 0;
 }
 
-// Of these, how many hold nothing that the C library has given out.
+// The number of these that hold nothing that the C library has given out.
 std::int64_t idle_bytes(const struct mallinfo2& heap) {
     return private_bytes() - static_cast<std::int64_t>(heap.uordblks + heap.hblkhd);
 }

@@ -1,4 +1,4 @@
-// What the C library of `rove node` keeps of the memory that functions and values have freed.
+// Bounds the memory that functions and values have freed and the C library of `rove node` keeps.
 #pragma once
 
 #include <array>

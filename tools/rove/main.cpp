@@ -13,7 +13,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
-// What a command prints is its result: if that cannot be written, the command has failed.
+// The output of a command is its result: if it cannot be written, the command has failed.
 int printed(int status) {
     errno = 0;
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

@@ -58,7 +58,7 @@ void run_node(const Arguments& arguments) {
     code::leave_code_in_place();
     EndSignals signals(std::chrono::ceil<std::chrono::seconds>(arguments.options.grace) + std::chrono::seconds(2));
     if (!serve(arguments, signals)) return;
-    // What functions have printed is not this command's result, so it is no failure if that cannot be written.
+    // Output of functions is not this command's result, so it is no failure if that cannot be written.
     if (std::fflush(stdout) != 0) __fpurge(stdout);
     std::clearerr(stdout);
 }

@@ -1,4 +1,4 @@
-// What the direct links of one fabric share: the doorbell, the fence, and the announcement that this process sleeps.
+// State that the direct links of one fabric share: the doorbell, the fence, and the announcement that this process sleeps.
 #pragma once
 
 #include <memory>

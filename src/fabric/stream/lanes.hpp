@@ -1,4 +1,4 @@
-// What the stream links of one fabric share: the epoll descriptor that watches their sockets, and memory to receive through.
+// State that the stream links of one fabric share: the epoll descriptor that watches their sockets, and memory to receive through.
 #pragma once
 
 #include <memory>
