@@ -24,7 +24,7 @@ namespace {
 
 std::atomic<int> given_up{0};
 
-// One piece of work. Shared, because a thread that stays in the handler may still let go of the mutex when the waiting one has gone on.
+// One piece of work. Shared, because the thread that stays in the handler may still be releasing the mutex when the waiting one has continued.
 struct Attempt {
     Mutex mutex;
     std::condition_variable_any changed;
@@ -38,7 +38,7 @@ struct Attempt {
 // Initial-exec: a signal's handler looks at it, and must not make a thread's memory for it.
 constinit thread_local Attempt* attempt_here [[gnu::tls_model("initial-exec")]] = nullptr;
 
-// Held by who waits for the work and not by the thread that does it, which may stay in the handler for ever.
+// Held by the thread that waits for the work, and not by the one that does it, because that may stay in the handler for ever.
 SharedMutex& running() {
     static constinit MadeInEachProcess<SharedMutex> mutex;
     return mutex.get([] { return new SharedMutex; });

@@ -61,8 +61,8 @@ void Compiles::warm_up() const {
     }
 }
 
-// The address of each name by which the bitcode binds to what was loaded before it: its statics, and what the image has besides. The
-// image, if there is one, stays meanwhile; and where there is none, no image is loaded before the compile is done.
+// The addresses of the names by which the bitcode binds to code that was loaded before it: its statics, and the image's other names. An
+// image stays loaded during the compile; if there is none, no image is loaded before the compile is done.
 Result<bitcode::NamesInImage> Compiles::names_in_image(const PackageCode& package, const Loaded& loaded) {
     bitcode::NamesInImage names;
     for (const auto& [number, offset] : loaded.statics)
@@ -85,7 +85,7 @@ Result<bitcode::NamesInImage> Compiles::names_in_image(const PackageCode& packag
     return names;
 }
 
-// Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
+// Compiles with the lock free; the package cannot be evicted or forgotten in that time.
 Result<NewCode> Compiles::compile(PackageCode& package) {
     bool lacks_names = false;
     const wire::Manifest& manifest = package.store->manifest();
@@ -141,7 +141,7 @@ Result<NewCode> Compiles::compile(PackageCode& package) {
         return evictor_.reserve(package, code->module->code_bytes(), 0);
     });
     if (reserved) return code;
-    package.pinned = was_pinned;  // it goes on as it was: as its image, or not at all
+    package.pinned = was_pinned;  // it stays as it was: with its image, or without code
     return tl::unexpected<Error>(std::move(reserved.error()));
 }
 
@@ -168,7 +168,7 @@ void Compiles::compile_one(PackageCode& package) {
         const bool transient = is_transient(done.error());
         if (code && !transient) new_codes_.leave(package, std::move(*code));
         package.compile = transient ? PackageCode::Compile::none : PackageCode::Compile::failed;
-        // The image, if there is one, goes on, or is run from now on if it came meanwhile. Without an image the calls fail.
+        // An image keeps running, or runs from now on if it has arrived in that time. Without an image the calls fail.
         const bool image_follows = !code && includes(options_.forms, Forms::image) && package.has_stored(Forms::image);
         if (package.image || image_follows) return;
         if (transient)

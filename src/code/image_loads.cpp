@@ -114,11 +114,11 @@ void ImageLoads::load_apart(PackageCode& package) {
         package.refuse(std::move(loaded.error()));
     else if (!loaded)
         package.error = std::move(loaded.error());
-    else if (options_.forms == Forms::both)  // where there is no thread or memory for it, the image goes on
+    else if (options_.forms == Forms::both)  // if there is no thread or memory for it, the image keeps running
         (void)lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return compiles_.queue(package); });
 }
 
-// The lock is held only while shared state is looked at. The package cannot be evicted or forgotten meanwhile.
+// The lock is held only while shared state is read or written. The package cannot be evicted or forgotten in between.
 Status ImageLoads::load_image(PackageCode& package) {
     const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
     ROVE_TRY(const wire::Image image, lock_.unlocked(package, [&]() -> Result<wire::Image> {

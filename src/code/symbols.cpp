@@ -141,7 +141,7 @@ bool Destructors::add_for_thread(void (*function)(void*), void* object) {
     return true;
 }
 
-// Whoever takes one out of the list that nobody has taken before counts it as gone.
+// Takes one out of the list; only the first thread to take it counts it as removed.
 bool Destructors::take(OfThread& of_thread) {
     if (!of_thread.take()) return false;
     of_threads_.fetch_sub(1, std::memory_order_release);
@@ -225,7 +225,7 @@ void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
     for (void* library : scope.libraries) {
         void* const of_library = dlsym(library, name.c_str());
         if (of_library == nullptr) continue;
-        // Mostly the same, because dlsym() also looks at what the library needs. Who else has the name takes 20 to 90 us to find out.
+        // Mostly the same, because dlsym() also searches the libraries that this one needs. Finding other owners of a name takes 20 to 90 us.
         if (of_library == of_process) return of_process;
         return of_process != nullptr && every_node_has(name) ? of_process : of_library;
     }

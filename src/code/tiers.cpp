@@ -70,7 +70,7 @@ Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package, NodeId as
             return Awaited::loading;
         }
         if (options_.forms == Forms::both && package.has_stored(Forms::bitcode))
-            (void)compiles_.queue(package);  // where there is no thread for it, the image goes on
+            (void)compiles_.queue(package);  // if there is no thread for it, the image keeps running
         return std::nullopt;
     }
     if (bitcode_fits && package.has_stored(Forms::bitcode)) {

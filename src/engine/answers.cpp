@@ -128,8 +128,8 @@ bool Answers::await_room(NodeId to, std::size_t bytes, std::size_t waiting, Held
     }
 }
 
-// Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who
-// is slow to take large results is not cut off for it; one who takes nothing at all is.
+// Sends a result that is larger than a frame in parts, each routed as the reply that follows them. The replying thread waits for room, so that
+// a caller that takes large results slowly is not cut off; one that takes nothing at all is.
 bool Answers::reply_in_parts(const wire::FrameHeader& call, const Pieces& data, HeldLock& lock) {
     const auto meeting = [&]() REQUIRES(lock_of<EngineLock>) {
         const PeerState* const peer = routes_.to(call.node);

@@ -149,8 +149,8 @@ Status Caller::keep_apart(Lock& lock, LargeSend& sent) {
     return {};
 }
 
-// Tells the peer that it need not keep what has come of a payload: its call will not come. Where there is no memory for that, the link's
-// end tells it.
+// Tells the peer to drop the parts of a payload whose call will not be sent. If there is no memory for that, cuts the link, which has the
+// same effect.
 void Caller::take_back_parts(PeerState& peer, const LargeSend& sent) try {
     if (!peer.link || peer.meeting != sent.meeting) return;  // it has forgotten them already
     const wire::Part part{.number = sent.staged.number};

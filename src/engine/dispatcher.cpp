@@ -160,7 +160,7 @@ Dispatcher::Taken Dispatcher::on_part(PeerState& from, const wire::Frame& frame,
     return payload_parts_.add(from, frame) ? Taken::done : Taken::parked;
 }
 
-// The call at the head of a mailbox is not for this thread. Who is quiet leads only where nobody else can.
+// The call at the head of a mailbox is not for this thread. A quiet thread leads only if no other can, so it offers the lead to none.
 void Dispatcher::leave_to_others(Lead::Turn& turn) {
     if (turn.baton.quiet || !lead_.has_followers()) return;
     lead_.give_for_long(turn);
@@ -231,8 +231,8 @@ unsigned Dispatcher::serve_local(Lead::Turn& turn) {
     return handled;
 }
 
-// A thread that waits for a call and leads meanwhile runs only functions that have been short, because others may keep it. One that is
-// in the middle of sending a payload runs none.
+// A thread that leads while it waits for a call runs only functions that have been short, because others could delay it. A thread that is
+// sending a large payload runs none.
 [[gnu::always_inline]] inline bool Dispatcher::leave_to_follower(const code::Function& function, Lead::Turn& turn) {
     if (turn.baton.own || !lead_.has_followers()) return false;
     if (function.pace.is_short() && turn.turn_beneath == nullptr) return false;
@@ -424,13 +424,13 @@ bool Dispatcher::run_one(Run& run, const wire::FrameHeader& call, Bytes payload,
     return here.ended || (call.flags & wire::kNoReply) != 0;
 }
 
-// The function has been told that there is no memory for what it answers, and has not answered anything else since: this is no success.
+// The function was told that there is no memory for its answer, and has returned without another one: its call must not end as a success.
 void Dispatcher::end_without_answer(rove_here& here) noexcept {
     answers_.reply_error(here.call, rove::no_memory());
     here.ended = true;
 }
 
-// Inlined in run_one, so that calls pay nothing for its second caller. Nothing leaves it: whoever called it does not have the lock.
+// Inlined in run_one, so that calls pay nothing for its second caller. Throws nothing, because its caller does not hold the lock.
 [[gnu::always_inline]] void Dispatcher::run_here(Run& run, rove_here& here, Bytes payload) noexcept {
     run.here = &here;
     const auto let_out = [&](const std::string& what) {
@@ -480,8 +480,8 @@ Dispatcher::Taken Dispatcher::park_for_code(PeerState* from, const wire::Frame& 
 
 // ---- packages and interfaces that a peer has sent, and asks this node to load
 
-// A worker of the cache loads it and answers: nobody else's calls wait meanwhile. Everybody's packages are loaded by that one thread, so
-// its answer waits in the outbox, within the outbox's bounds, and the thread waits for no peer to take it.
+// A worker of the cache loads it and answers, so that no calls wait for that. One thread loads the packages of all peers, so it never waits
+// for a peer to take its answer, which waits in the outbox, within the outbox's bounds.
 void Dispatcher::on_load(const PeerState& from, const wire::Frame& frame) {
     const Digest digest = Digest::from(frame.extra.first<sizeof(Digest)>());
     const std::shared_ptr<PackageStore> package = cache_->package(digest);

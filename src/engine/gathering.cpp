@@ -25,7 +25,7 @@ constexpr unsigned kSpinTurns = 100;  // 5 us between two looks that need the lo
 constexpr auto kSpinFor = std::chrono::microseconds(50);
 constexpr auto kYieldFor = std::chrono::microseconds(500);
 constexpr auto kSleepMax = std::chrono::milliseconds(1);
-// How long the user's function may keep what follows it waiting where another thread leads: two looks of whoever watches a leader.
+// For how long the user's function may hold up later frames while another thread leads: two looks of the thread that keeps watch.
 constexpr auto kKeepsMailboxFor = std::chrono::milliseconds(1);
 // How long it waits for the next part when its node ends.
 constexpr auto kPatienceAtEnd = std::chrono::milliseconds(100);
@@ -212,7 +212,7 @@ Gathering::Next Gathering::take_part(const wire::Frame& frame) {
     return Next::part;
 }
 
-// By the handle that the first part gave: the sender has said twice whom it means.
+// The call must have the handle that its first part named.
 Gathering::Next Gathering::take_call(const wire::Frame& frame, rove_here& here) {
     wire::Staged which;
     std::memcpy(&which, frame.payload.data(), sizeof which);
@@ -258,7 +258,7 @@ bool Gathering::leads() const {
     return all_.beside_.runner.runs_as_leader() && all_.beside_.runner.leading() == run_;
 }
 
-// A run that reads leads on while nobody else is there to be served, and whoever keeps watch does not take it for a long function.
+// A run that reads keeps the lead while no other frames arrive, and the thread on watch does not count it as a long function.
 void Gathering::mind_the_lead(bool arrived) {
     if (!leads()) return;
     const TimePoint now = Clock::now();

@@ -107,8 +107,8 @@ bool LinkEnds::leave_routes(PeerState& peer) {
     return *peer.left_as_member;
 }
 
-// The calls of others that were sent on to it, or should have been, and its own. What a member has taken it answers by itself, or by those
-// that it sends it on to.
+// Ends the calls of others that were sent on to the peer, or waited to be, and the peer's own. Calls that a member has taken are not ended yet:
+// it may still answer them, or have sent them on.
 void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) {
     const Error not_taken(ErrorCode::disconnected, fmt::format("{} went while the call was on it; it may have run{}",
                                                                who(peer), because(peer.gone)));
@@ -132,7 +132,7 @@ void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) 
     end_orphans();
 }
 
-// Replies that have arrived count, whoever it is that finds the link gone. No more than the ring holds: a direct peer may go on
+// Takes the replies that had arrived when the link ended. No more than the ring holds, because a direct peer may keep
 // writing.
 void LinkEnds::take_last_replies(PeerState& peer) {
     wire::Frame frame;

@@ -23,7 +23,7 @@ std::string why_lacking(const detail::Callable& function, const std::string& ans
 
 // ---- what arrives
 
-// Whoever was asked; and among nodes that joined one another any of them: they send calls on.
+// The peer that was called may answer, and so may any member if both are members, because members send calls on.
 bool OwnCalls::may_answer(const PeerState& from, const CallSlot& slot) {
     return slot.peer == &from || (from.is_fellow() && (slot.peer == nullptr || slot.peer->is_fellow()));
 }
@@ -250,7 +250,7 @@ std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::
     return size;
 }
 
-// Parts of a result go to whoever waits for it as they come: into its own memory, and by no way round.
+// Waits for a result whose parts are written, as they arrive, directly into the waiting thread's own memory.
 void OwnCalls::wait_into(Lock& lock, CallId id, const ResultSink& sink) {
     struct Lent {  // also where memory runs out while it waits
         CallTable& calls;
@@ -333,7 +333,7 @@ Result<Bytes> OwnCalls::result(CallId id) {
     (void)wait_for(hold.lock(), id, std::nullopt);
     ROVE_TRY(CallSlot* const slot, ended_slot(id));
     if (slot->error()) return tl::unexpected<Error>(*slot->error());
-    slot->brings_memory = false;  // whoever has the result frees it
+    slot->brings_memory = false;  // the owner of the result frees it
     return slot->data();
 }
 
@@ -359,7 +359,7 @@ void OwnCalls::expect_memory(CallId id) {
     if (CallSlot* const slot = table_.find(id)) slot->brings_memory = true;
 }
 
-// Whoever waited for the call gives it up: before its answer has come, or with it.
+// Called when a call for a buffer is given up, before its answer has arrived or with the answer.
 void OwnCalls::leave_memory(CallSlot& slot) noexcept try {
     const auto peer =
         std::find_if(peers_.begin(), peers_.end(), [&](const auto& each) { return each.get() == slot.peer; });

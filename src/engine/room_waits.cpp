@@ -7,7 +7,7 @@ namespace rove {
 using fabric::Traffic;
 
 bool RoomWaits::One::has_room() const {
-    if (!peer.linked()) return true;  // it will not come: whoever waits is told
+    if (!peer.linked()) return true;  // there will be no room: the wait ends with an error
     const bool free = traffic == Traffic::replies || !peer.sends.frame_open;
     return free && peer.outbox_of(traffic).is_empty() && peer.link->has_room(traffic, bytes);
 }

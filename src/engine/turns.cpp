@@ -13,7 +13,7 @@ namespace {
 constexpr auto kSleepMax = std::chrono::milliseconds(100);
 // How long streams wait for a leader that is busy, or reads.
 constexpr auto kProgressEvery = std::chrono::microseconds(200);
-// How often a fabric whose links need no progress makes some all the same: it may have connections to open and close.
+// The number of steps after which a fabric progresses even if its links do not need it: it may have connections to open and close.
 constexpr unsigned kProgressSteps = 64;
 
 }  // namespace
@@ -39,7 +39,7 @@ unsigned Turns::work(Lead::Turn& turn) try {
     return 1;
 }
 
-// Streams are read when nothing has come, and in between where functions take long: one busy peer must not keep others' frames
+// Streams are read when no frame has arrived, and in intervals while functions run: one busy peer must not keep others' frames
 // in their sockets.
 bool Turns::progress_is_due(unsigned handled) {
     if (--progress_in_ == 0) return true;

@@ -13,9 +13,9 @@ namespace {
 constexpr auto kWatchEvery = code::Pace::kShort;
 // While the leader sleeps. To be woken with it would cost the call that wakes it; this costs 0.1 % of a core.
 constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
-// How often the thread that stands by looks whether anybody else is there. It is the last one, and seldom needed: 20 looks a second.
+// How often the thread that stands by checks whether any other thread can lead. It is seldom needed: 20 times a second.
 constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
-// How often a thread that polls while another one leads looks whether that is still so: it is not told, and neither is it where
+// How often a thread that polls checks whether another one still leads. Nothing wakes it when that changes, or when
 // interrupt() is called, which may be in a signal handler.
 constexpr auto kPollAgain = std::chrono::milliseconds(1);
 
@@ -124,7 +124,7 @@ void Lead::serve(Lock& lock) {
     wakes_.tell(baton_.end_own());
 }
 
-// Until there is a lead to take: the leader has been in one function for too long, or a thread that led has gone for good.
+// Keeps watch until the lead can be taken: the leader has been in one function for too long, or no thread leads any more.
 void Lead::keep_watch(Lock& lock) {
     Lookout::Seen seen = Lookout(baton_).begin();
     TimePoint next = next_look(std::nullopt);

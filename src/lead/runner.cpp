@@ -55,8 +55,8 @@ bool Runner::is_beneath_here(const Run& run) const {
     return mine != nullptr;
 }
 
-// For a function that is known to be long: another thread leads from here on, where there is one. The function starts now all the same, in
-// its peer's order.
+// For a function that is known to be long: another thread, if there is one, takes over the lead. The function still starts now, in its peer's
+// order.
 void Runner::hand_over_at_once(Run& run) noexcept {
     if (!lead_.has_followers() || options_.threads < 2) return;
     run.begun = Clock::now();

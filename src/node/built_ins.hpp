@@ -1,5 +1,5 @@
 // Functions that every node has: peers call them, as resident functions, by ids that are the same in all processes.
-// docs/frames.md, "What every node can be asked", has what they take and give, byte by byte.
+// docs/frames.md, "Functions that every node has", has what they take and give, byte by byte.
 //
 // Threads: any.
 #pragma once

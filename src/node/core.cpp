@@ -1,4 +1,4 @@
-// A node's life: how it is put together, starts and ends. Who may use it meanwhile is in lifetime.cpp.
+// A node's life: how it is put together, starts and ends. lifetime.cpp decides whether it may be used.
 #include "node/core.hpp"
 
 #include <sodium.h>

@@ -170,7 +170,7 @@ AbsentMembers::Kept AbsentMembers::keep(Member& member, const wire::FrameHeader&
     return Kept::yes;
 }
 
-// With as much of its text as kKeptErrorTextMax allows: of the message, where a type's name stands before it.
+// Keeps as much of the error's text as kKeptErrorTextMax allows. If a type's name precedes the message, the message is cut.
 AbsentMembers::Kept AbsentMembers::keep_error(Member& member, wire::FrameHeader header, std::string_view text,
                                               TimePoint now) {
     member.in_parts.erase({header.node, header.call, header.generation});

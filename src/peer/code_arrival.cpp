@@ -17,8 +17,8 @@ CodeArrival::Took CodeArrival::take(std::size_t& bytes_of_all, const Piece& piec
     if (part == parts_.end()) return Took::no_room;
     CodeAssembly& assembly = part->second;
     if (assembly.total() != piece.total_bytes) return Took::no_meaning;
-    // It may come several times at once: sent ahead of a call, for a load, and asked for by who did not know that. All have the same bytes.
-    // A piece beyond what has arrived belongs to an earlier copy, which is complete: it is passed over.
+    // Several copies of a part may arrive at once: sent ahead of a call, for a load, and because it was asked for. All have the same bytes.
+    // A piece beyond the bytes that have arrived belongs to an earlier copy, which is complete: it is skipped.
     if (assembly.arrived() < piece.offset) return Took::more_to_come;
     const Bytes more = piece.bytes.subspan(std::min(assembly.arrived() - piece.offset, piece.bytes.size()));
     if (more.empty()) return Took::more_to_come;

@@ -170,7 +170,7 @@ void CodeExchange::refuse(PeerState& from, const wire::Frame& frame, std::string
     complaints_.say(name_(), fmt::format("dropped a code chunk {}, which {} passed on", what, who(from)));
 }
 
-// On the way that its question came. Where who asked, or a peer on the way, takes it too slowly, the call that waits for it fails.
+// Passes a piece to the peer that passed on the question. If the asking node, or a peer between, takes pieces too slowly, the call fails.
 void CodeExchange::pass_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) {
     PeerState* const asker = still_a_peer(passed_on_.takes_piece(from, frame.header.node, chunk, frame.payload.size()));
     if (asker == nullptr || asker->has_backlog()) return;
@@ -241,8 +241,8 @@ bool CodeExchange::speaks_for(const PeerState& from, NodeId asker) const {
 
 // False: there is no way on from here.
 bool CodeExchange::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
-    // A client takes no code, so nobody has any for it. Members ask one another; who is a client of another node, or of another cluster's,
-    // gives no questions to it and none from it: that node would hear of askers that it does not know.
+    // A client takes no code, so its questions are not passed on. Members ask one another; a client of another node passes no questions to that
+    // node and none from it, because the node would be asked in the name of nodes that it does not know.
     if (&from == &to || is_client(need.asker) || !from.is_fellow() || to.back != to.id) return false;
     const QuestionsPassedOn::Added added = passed_on_.add(from, to, need, Clock::now());
     if (added != QuestionsPassedOn::Added::asked) return added == QuestionsPassedOn::Added::asked_once;
@@ -251,13 +251,13 @@ bool CodeExchange::pass_on_need(const PeerState& from, PeerState& to, NodeId nod
     return false;
 }
 
-// Questions that were passed on to a peer that is gone are answered as those that nobody can answer.
+// Questions that were passed on to a peer that has left are answered with a lack.
 void CodeExchange::peer_left(const PeerState& gone) {
     for (const QuestionsPassedOn::Question& each : passed_on_.without(gone))
         if (PeerState* const from = still_a_peer(each.from)) lack(*from, each.need);
 }
 
-// The way that the question came: the asker believes only whom it asked.
+// Sent to the peer that has passed on the question: the asker accepts a lack only from the peer that it asked.
 void CodeExchange::lack(PeerState& from, const wire::NeedCode& need) noexcept {
     sender_.send_or_cut(from, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
 }

@@ -106,7 +106,7 @@ bool Sender::send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes
     return false;
 }
 
-// A call that was sent on is answered, by whom it was sent on to or, where that one sent it on again, by another member.
+// Passes on the answer to a call that was sent on, from the peer to which it was sent or, if that one sent it on again, from another member.
 void Sender::pass_reply_on(PeerState& from, const wire::Frame& reply) {
     const wire::FrameHeader& header = reply.header;
     const bool from_there = from.sends.sent_on.answered(header.node, header.call, header.generation);

@@ -19,7 +19,7 @@ struct Table {
     std::size_t own GUARDED_BY(mutex) = 0;
 };
 
-// Made by whoever comes first, before main() mostly; never destroyed, because nodes may outlive what is.
+// Made by the first thread that needs it, mostly before main(); never destroyed, because nodes may outlive static objects.
 Table& table() {
     static constinit MadeOnce<Table> kept;
     return kept.get([] {

@@ -29,7 +29,7 @@ Result<std::vector<std::filesystem::path>> files_of(
     return files;
 }
 
-// Whether it is this code that cannot be compiled, and not the machine that lacks something or has been told to stop. Then others still can.
+// Whether the reason is this code, and not a machine that lacks something or was told to stop: then other code can still be compiled.
 bool is_of_its_code(const Error& why) {
     return why.code() == ErrorCode::unsupported || why.code() == ErrorCode::invalid || why.code() == ErrorCode::failed;
 }

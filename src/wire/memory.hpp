@@ -1,4 +1,4 @@
-// Arguments and results of the memory functions that every node has (docs/frames.md, "What every node can be asked").
+// Arguments and results of the memory functions that every node has (docs/frames.md, "Functions that every node has").
 #pragma once
 
 #include <cstddef>

@@ -172,8 +172,8 @@ struct InSession {
     Linked linked;
 };
 
-// Where code is linked. LLVM unwinds no locks: where it has given up in a session, or memory ran out there, whoever enters the session again
-// waits for ever. So whoever enters it holds `working`, leaves it as lost in these cases, and is never one whom others wait for.
+// The session that links code. LLVM unwinds no locks: once it has given up in a session, or memory ran out there, the next thread to enter the
+// session waits for ever. So a thread that enters it holds `working`, marks it as lost in these cases, and is never one that others wait for.
 struct Session {
     explicit Session(std::unique_ptr<orc::LLJIT> made) : jit(std::move(made)) {}
     const std::unique_ptr<orc::LLJIT> jit;
@@ -204,7 +204,7 @@ Result<Session*> shared_session() {
     return shared.kept;
 }
 
-// The next compile gets a new one. Code that was linked before goes on, and stays in memory.
+// The next compile gets a new session. Code that was linked before keeps running, and stays in memory.
 void leave_session(Session& session) REQUIRES(session.working) {
     session.is_lost = true;
     SharedSession& shared = SharedSession::of_process();

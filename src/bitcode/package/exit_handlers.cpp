@@ -22,7 +22,7 @@ constexpr Handler kHandlers[] = {{"atexit", "__cxa_atexit", 1, true},
                                  {"at_quick_exit", "__cxa_at_quick_exit", 1, false},
                                  {"pthread_atfork", "__register_atfork", 3, false}};
 
-// The package's handle in place of an object tells functions from what destroys objects (Destructors::drop_functions). They do not look at it.
+// The package's handle in place of an object marks handlers that are functions, not destructors (Destructors::drop_functions). They ignore it.
 //
 // Whatever type the module has declared it with: C allows a declaration without parameters.
 void define(llvm::Function& declared, const Handler& handler) {

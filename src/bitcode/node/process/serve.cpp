@@ -26,7 +26,7 @@ namespace rove::bitcode {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(10);
-// By which the process may have grown after an answer, to go on.
+// The growth of the process after an answer beyond which it ends.
 constexpr std::size_t kGrownMax = 256UL << 20;
 
 // The other end.
