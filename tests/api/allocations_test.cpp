@@ -1,4 +1,4 @@
-// What a call must not do: ask for memory. And what a node does that is refused some.
+// Calls allocate no memory. And a node that is refused memory keeps serving.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

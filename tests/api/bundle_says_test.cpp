@@ -1,4 +1,4 @@
-// What `rove bundle` says of a program, and what it leaves as it is.
+// The messages of `rove bundle` about a program, and the parts of a program that it must not change.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -142,7 +142,7 @@ TEST_P(Api, Lambdas) {
     EXPECT_EQ(peer().sync([](Here& here, auto x) { return here.node() + x; }, 5U), server_->id() + 5);
 }
 
-// What changes a copy is compiled where nothing is lost by it.
+// A function that changes a copy can be called if nothing is lost by that.
 TEST_P(Api, WhatChangesItsObjectGivesItBack) {
     EXPECT_EQ(peer().sync(fn<&Counter::count>, Counter{5}).from, 6);
     EXPECT_EQ(peer().sync([]() mutable { return 1; }), 1) << "it has captured nothing";
@@ -212,7 +212,7 @@ TEST_P(Api, ObjectsAreFoundByNameAndType) {
     EXPECT_NE(cut.message().find("has no zero character"), std::string::npos) << cut.message();
     const Error other = error_of([&] { (void)peer().sync([](Here& here) { return here.object<int>("table"); }); });
     EXPECT_NE(other.message().find("another type"), std::string::npos) << other.message();
-    // As a program asks that was built when the type had another member.
+    // The request of a program that was built when the type had another member.
     using Before = detail::Shared<Table, sizeof(Table) + 8, alignof(Table)>;
     const Error before = error_of([&] {
         (void)peer().sync([](Here& here) {

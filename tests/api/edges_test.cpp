@@ -1,4 +1,4 @@
-// What a newcomer tries at once, and the words that answer what cannot be.
+// Things that a newcomer tries at once, and the messages for those that are not possible.
 #include <ucontext.h>
 
 #include <atomic>

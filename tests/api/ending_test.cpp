@@ -1,5 +1,5 @@
-// What those are told who wait for calls of a node while another thread ends it: callbacks, coroutines, and threads that wait. Each test
-// gives the others time to begin to wait; whoever comes too late for that is told all the same.
+// Callbacks, coroutines and threads that wait for calls of a node while another thread ends it: each of them is notified. Each test gives the
+// others time to begin to wait; a wait that begins too late for that ends as well.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -20,7 +20,7 @@ struct Way {
 
 class Ends : public testing::TestWithParam<Way> {
 protected:
-    // What threads that the test does not wait for use: one that is never told outlives it.
+    // State of threads that the test does not join: a thread that is never notified outlives it.
     struct Told {
         std::atomic<int> callbacks{0}, cancelled{0}, others{0};
     };

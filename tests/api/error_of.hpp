@@ -1,4 +1,4 @@
-// What a test expects to be thrown.
+// Catches the error that a test expects to be thrown.
 #pragma once
 
 #include <gtest/gtest.h>

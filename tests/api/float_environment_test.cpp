@@ -1,4 +1,4 @@
-// What a function sets of its thread's floating-point arithmetic is its own.
+// Floating-point settings that a function makes in its thread apply to that function alone.
 #include <pthread.h>
 #include <ucontext.h>
 

@@ -1,4 +1,4 @@
-// What the globals of lifetimes_test's program are filled with, from three translation units.
+// Fills the globals of lifetimes_test's program, which are in three translation units.
 #pragma once
 
 #include <optional>

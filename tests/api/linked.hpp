@@ -1,4 +1,4 @@
-// What the static libraries of api_linked offer.
+// The functions of the static libraries of api_linked.
 #pragma once
 
 namespace rove {

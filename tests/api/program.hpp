@@ -1,4 +1,4 @@
-// What the programs of forms_test share: functions in a header, as two programs of one project would have them.
+// Functions that the programs of forms_test share, in a header, as two programs of one project would have them.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ struct Delivery {  // has a number of its own, which is written with it
     }
 };
 
-// As large and aligned as another program's, and the same up to the last member.
+// Has the size and alignment of another program's type, and the same members except the last one.
 struct Reading {
     std::chrono::seconds at;
     __int128 wide;
@@ -69,7 +69,7 @@ int ping_pong(rove::Here& here, int depth);
 int from_another_file(const rove::Peer& peer, int x);
 // The same, called back from the other node.
 int back_to_another_file(rove::Here& here, int x);
-// What reaches across files: a class made and used there, its virtual functions, and a name that is internal here.
+// Code that uses other files: a class that is defined there, its virtual functions, and a name that is internal here.
 class Machine {
 public:
     explicit Machine(std::string code);
@@ -138,7 +138,7 @@ struct Accumulator {
     }
 };
 
-// What two functions, of two files, have in common.
+// A static that two functions of two files share.
 inline std::map<std::string, int>& shelf() {
     static std::map<std::string, int> books;
     return books;
@@ -153,7 +153,7 @@ struct Paths {
     static inline const std::string base = "/a path that takes memory of its own";
     static inline const std::string log = base + "/log";
 };
-// Of these one file's functions reach both, and another's the first alone.
+// The functions of one file use both of these, and those of another file the first one only.
 struct Places {
     static inline const std::string root = "/another path that takes memory of its own";
     static inline const std::string home = root + "/home";
@@ -176,7 +176,7 @@ struct Tally {
 };
 template <typename T>
 std::vector<T> Tally<T>::kept{1, 2};
-// As libraries have them in their headers: an object without state.
+// An object without state, as libraries have them in their headers.
 struct Thrice {
     Thrice() {}  // NOLINT: made by code
     int operator()(int x) const { return 3 * x; }

@@ -1,4 +1,4 @@
-// What the bytes of arguments and results may claim: whatever they are, reading them ends with a value or with one of Rove's errors.
+// Reading arguments and results: whatever their bytes are, it ends with a value or with one of Rove's errors.
 #include "rove/detail/travel.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ Chain chain_of(int length) {
     return first;
 }
 
-// As a hostile peer writes it: `levels` objects, each of which says that another follows.
+// The bytes that a hostile peer writes: `levels` objects, each of which announces another one within it.
 std::vector<std::byte> deep(std::size_t levels, std::initializer_list<std::uint8_t> level) {
     std::vector<std::byte> bytes;
     for (std::size_t i = 0; i < levels; ++i)

@@ -1,4 +1,4 @@
-// What travels: every kind of argument and result there and back, of every size; and bytes that lie.
+// Every kind of argument and result, of every size, sent there and back; and bytes that contradict themselves.
 #include <chrono>
 #include <complex>
 #include <filesystem>
@@ -329,7 +329,7 @@ TEST(Travel, SizesAreBoundedByTheBytesThatAreLeft) {
     }
 }
 
-// What cannot be looked into is counted by its size, and what is after it is looked at.
+// A member whose own members are hidden counts with its size, and the schema covers the members after it.
 struct Shown {
     constexpr explicit Shown(long first) : hidden_(first) {}
 

@@ -1,4 +1,4 @@
-// Who is refused memory, and a node that is.
+// Refuses memory to some threads, and a node for tests of that.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace rove::test {
 
-// Of which threads memory is asked for in vain.
+// Whether allocations of this thread are refused.
 inline thread_local bool refused_here = false;
 // Counts down with each of their allocations: the one that makes it 0 is refused. 0: none is.
 inline std::atomic<int> refused_in{0};

@@ -1,4 +1,4 @@
-// What a port gives, as far as a machine can tell: how fast its pauses are is for `rove bench`.
+// The functions of a port, as far as a test can check them; `rove bench` measures how fast its pauses are.
 #include "arch/arch.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is read of ELF files: this program's own, and files that are none.
+// Reading ELF files: this program's own, and files that are none.
 #include "base/elf.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What -Wthread-safety sees of the locks of base/mutex.hpp, and of a node's: clang's -verify wants each of these warnings, and no other.
+// Wrong uses of the locks of base/mutex.hpp and of a node's that -Wthread-safety must report: clang's -verify wants these warnings exactly.
 #include <algorithm>
 #include <condition_variable>
 #include <vector>

@@ -1,4 +1,4 @@
-// What a thread knows of its stack.
+// The size of a thread's own stack, and how much of it is left.
 #include "base/stack.hpp"
 
 #include <gtest/gtest.h>

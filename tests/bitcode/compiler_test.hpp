@@ -1,4 +1,4 @@
-// What a test of the compiler begins with.
+// The fixture of the compiler's tests.
 #pragma once
 
 #include <gtest/gtest.h>

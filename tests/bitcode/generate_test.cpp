@@ -1,4 +1,4 @@
-// What the process that compiles makes of a peer's bitcode, in this process.
+// generate(), which the process that compiles calls for a peer's bitcode, within this process.
 #include "bitcode/node/process/generate.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What options of the compiler add to functions, and that they are prepared, compiled and run without it.
+// Functions to which options of the compiler add code: they are prepared, compiled and run without that code.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

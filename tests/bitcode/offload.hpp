@@ -1,4 +1,4 @@
-// What a program's source begins with, for tests of what is taken out of its bitcode.
+// The beginning of a program's source, for tests that take functions out of its bitcode.
 #pragma once
 
 namespace rove::bitcode {

@@ -1,4 +1,4 @@
-// What of a program is optimised before it travels.
+// Which functions of a program are optimised before they travel.
 #include <gtest/gtest.h>
 
 #include <string>

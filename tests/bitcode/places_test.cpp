@@ -1,4 +1,4 @@
-// Where the linker may read and write.
+// The places that the linker may read and write.
 #include "bitcode/node/places.hpp"
 
 #include <gtest/gtest.h>

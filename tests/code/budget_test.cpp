@@ -1,4 +1,4 @@
-// What code may take of a node, whoever sends it: the budgets, who goes first, and what is never taken for something else.
+// The budgets for code, from whatever peer it is: their bounds, the order of evictions, and addresses that are used again.
 #include <malloc.h>
 
 #include <set>

@@ -1,4 +1,4 @@
-// What tests of the cache share: packages that are built on the spot, and ways to call what is in them.
+// The fixture of the cache's tests: builds packages, and calls functions in them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ inline std::string entry(const std::string& name, const std::string& value) {
 
 class CacheTest : public testing::Test {
 protected:
-    // Where a function's image has it. Without the lock of the cache: only the image's loading and eviction change it, and in a test nobody does
-    // that meanwhile.
+    // A function's address in its image. Without the lock of the cache: only loading and evicting the image change it, and a test does neither
+    // at that time.
     [[nodiscard]] static EntryPoint in_image(const Function* function) NO_THREAD_SAFETY_ANALYSIS {
         return function->image;
     }
@@ -55,7 +55,7 @@ protected:
         EXPECT_TRUE(package) << package.error().message();
         return package ? *package : nullptr;
     }
-    // As it comes from a peer: the manifest, and the slices of some forms.
+    // The package as it arrives from a peer: the manifest, and the slices of some forms.
     static std::shared_ptr<PackageStore> arriving(const PackageStore& whole, const std::vector<Forms>& forms) {
         auto package = PackageStore::from_manifest(whole.manifest_bytes());
         EXPECT_TRUE(package);
@@ -74,7 +74,7 @@ protected:
         given.code_bytes_max = code_bytes_max;
         return given;
     }
-    // What the function stores through its payload; waits for a compile, and fails the test for anything else.
+    // Returns the value that the function stores through its payload. Waits for a compile, and fails the test for anything else.
     static long call(CodeCache& cache, Function& function, RanAs* ran = nullptr) {
         long answer = -1;
         for (;;) {

@@ -1,4 +1,4 @@
-// What tests of a code cache's parts share: packages, and the parts that keep them. No cache knows them, and nobody runs their code.
+// The fixtures of tests of a code cache's parts: packages, and the parts that keep them. No cache knows them, and nothing runs their code.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 
 namespace rove::code {
 
-// What a package has.
+// The contents of a package.
 struct Contents {
     std::string name;
     std::vector<std::string> entries = {"run"};
@@ -100,14 +100,14 @@ protected:
     std::uint64_t packages_ = 0;
 };
 
-// What knows packages, counts them and takes their code away.
+// The parts that know packages, count them and evict their code.
 class KeepingTest : public PartsTest {
 protected:
     using PartsTest::store;
     [[nodiscard]] std::shared_ptr<PackageStore> store(const std::string& name, std::size_t bytes = 100) {
         return package(name, bytes)->store;
     }
-    // As from node 3.
+    // Adds it as a package that node 3 has sent.
     [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& store,
                                                             bool resident = false) {
         const LockOf lock(mutex_);

@@ -1,4 +1,4 @@
-// What tests of a cache's threads share: a compiler that takes as long as the test wants, and packages whose constructors do.
+// The fixture of tests of a cache's threads: a compiler, and packages with constructors, that run for as long as the test wants.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace rove::code {
 
-// What the constructors of a package that came do: they tell that they have begun, and wait for the test's word.
+// The constructors of a package that has arrived: they report that they have begun, and wait for the test's word.
 struct WaitingConstructors {
     std::atomic<int> begun{0};
     std::promise<void> word;

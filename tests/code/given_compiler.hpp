@@ -17,7 +17,7 @@ namespace rove::code {
 // How long a test waits for what must come.
 inline constexpr auto kPatience = std::chrono::seconds(30);
 
-// Of a compiler, what nodes ask for: they only compile.
+// A compiler for nodes, which only compile.
 class CompilesOnly : public bitcode::Compiler {
 public:
     Result<bitcode::Prepared> prepare(const bitcode::PrepareRequest& /*request*/) override {

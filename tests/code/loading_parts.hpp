@@ -1,5 +1,5 @@
-// What tests share of the parts that load images and compile bitcode: all that these use. The workers find nothing to do, because a test
-// does their work by itself, on its own thread.
+// The fixture of tests of the parts that load images and compile bitcode, with all that these use. The workers find nothing to do, because a
+// test does their work on its own thread.
 #pragma once
 
 #include <functional>
@@ -61,7 +61,7 @@ protected:
         contents.bitcode = any_bytes(300);
         return contents;
     }
-    // What comes before any slice does.
+    // The package before any of its slices has arrived.
     [[nodiscard]] static std::shared_ptr<PackageStore> manifest_of(const PackageStore& whole) {
         return *PackageStore::from_manifest(whole.manifest_bytes());
     }

@@ -1,4 +1,4 @@
-// What every fabric must do: one list, run on each of them.
+// The behaviour that every fabric must have: one list, run on each of them.
 #include <poll.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What direct lanes promise beyond the common list: what a peer offers is checked, and nothing that it does costs memory.
+// The promises of direct lanes beyond the common list: a peer's offer is checked, and nothing that a peer does takes memory.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// What single fabrics promise beyond the common list.
+// The promises of single fabrics beyond the common list.
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -1,4 +1,4 @@
-// What stream lanes promise beyond the common list: each byte that a peer sends is checked before it is believed.
+// The promises of stream lanes beyond the common list: each byte that a peer sends is checked before it is used.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>

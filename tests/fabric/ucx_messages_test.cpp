@@ -1,4 +1,4 @@
-// What comes over UCX by messages: a peer's offer, and messages that are made by hand. (What is trusted may still be wrong.)
+// Messages over UCX: a peer's offer, and messages that are made by hand. (A trusted peer may still send wrong ones.)
 #include "fabric/ucx/fabric.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 #include "fabrics.hpp"

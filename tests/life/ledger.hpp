@@ -1,5 +1,5 @@
-// What a client was told of each number: a file that the client and `life` both map, so that it outlives a client that is killed.
-// Each entry has one writer at a time: the thread that made the number, then whoever learns of the call's end.
+// The result of each numbered call, as its client received it: a file that the client and `life` both map, so that it outlives a client that
+// is killed. Each entry has one writer at a time: the thread that made the number, then the one in which the call ends.
 #pragma once
 
 #include <fcntl.h>

@@ -24,7 +24,7 @@ struct Setting {
     unsigned rate = 100;   // of each thread of a client, a second
 };
 
-// What is known of a client after it has ended.
+// The record of a client after its end.
 struct ClientRecord {
     std::uint32_t number = 0;
     unsigned build = 1;
@@ -43,21 +43,21 @@ public:
     void warm_up(std::chrono::milliseconds length);
     void start_clients();
     void apply(const Event& event);
-    // What is due: processes that go on or come back, and those that ended though they should not.
+    // Does what is due: continues or restarts processes, and notices those that have ended unexpectedly.
     void tick();
     // No more trouble: all go on, all nodes run, and all clients are answered.
     void calm();
     // Clients send no more and wait for their answers; a last one sees that each node reaches each other.
     void finish_clients();
     void roll_call();
-    // What the nodes hold that have lived through it all, once more.
+    // Compares once more the resources of the nodes that were never restarted.
     void compare_usage();
     void stop_nodes();
 
     [[nodiscard]] const std::vector<ClientRecord>& records() const { return records_; }
     [[nodiscard]] const std::vector<std::string>& complaints() const { return complaints_; }
     [[nodiscard]] const std::vector<std::string>& usages() const { return usages_; }
-    // What was answered at least, and when.
+    // The least numbers of answers, and when they were reached.
     [[nodiscard]] const std::vector<std::string>& answers() const { return answers_; }
     [[nodiscard]] unsigned clients() const { return static_cast<unsigned>(clients_.size()); }
     [[nodiscard]] unsigned count_of(Trouble trouble) const { return counts_[static_cast<unsigned>(trouble)]; }

@@ -1,4 +1,4 @@
-// What a process holds, as the kernel counts it.
+// The resources that a process holds, as the kernel counts them.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@ struct Usage {
 };
 [[nodiscard]] Usage usage_of(pid_t process);
 
-// What may stay after the clients are gone, each a cache with a bound of its own: an arena of the allocator for each thread (two
+// The resources that may stay after the clients have left, each a cache with a bound of its own: an arena of the allocator for each thread (two
 // mappings), stacks and pages that it keeps for the next large message; the log's and the runs' descriptors are in both counts.
 inline constexpr Usage kSlack{.mappings = 24, .descriptors = 4, .threads = 1, .resident_kib = 96 * 1024};
 

@@ -1,4 +1,4 @@
-// What came of it: the runs that the functions recorded, against what the clients were told.
+// The verdict: compares the runs that the functions recorded with the results that the clients received.
 #pragma once
 
 #include <array>

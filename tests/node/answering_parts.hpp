@@ -21,7 +21,7 @@ protected:
         const Hold hold(idle_.lead.mutex());
         return value_or_throw(own_calls_.table().begin(&to));
     }
-    // What the peer answers to it.
+    // Sends the peer's answer to a call.
     void answer(PeerState& from, CallId call, std::string_view text, std::uint8_t flags = 0,
                 std::uint8_t status = static_cast<std::uint8_t>(RanAs::bitcode)) {
         const Hold hold(idle_.lead.mutex());

@@ -1,4 +1,4 @@
-// What the threads of a scene do that hand on the lead: see baton_test.cpp.
+// The steps of a scene's threads, which hand the lead to each other: see baton_test.cpp.
 #pragma once
 
 #include <cstdint>

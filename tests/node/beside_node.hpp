@@ -11,7 +11,7 @@
 
 namespace rove::test {
 
-// What is asked of a node that serves, in the words of `rove node` and in those of NodeOptions.
+// Options of a node that serves, as arguments of `rove node` and as NodeOptions.
 struct ServerOptions {
     std::vector<std::string> command = {};
     void (*set)(NodeOptions& options) = [](NodeOptions&) {};

@@ -1,5 +1,5 @@
-// What all peers together may take of a node: memory for payloads on their way, for frames that wait for room, for buffers. And
-// that what is given up, freed or left behind by the dead is room again.
+// Bounds of what all peers together may take of a node: memory for arriving payloads, for frames that wait for room, for buffers. And
+// payloads that are given up, and buffers that are freed or whose peers have ended, make room again.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -166,7 +166,7 @@ TEST_F(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
         << cut_off.gone;
 }
 
-// Nor by calls whose code it does not send, one after the other: what lies in its mailbox is no excuse where it is the peer's own doing.
+// Nor by calls whose code it does not send, one after the other: frames in its mailbox are no excuse if the peer itself holds them up.
 TEST_F(Staging, WhoOwesCodeIsCutOffAllTheSame) {
     constexpr std::size_t kEach = kStagedBytesMax / wire::kMessageBytesMax;
     FunctionId unknown{};
@@ -316,7 +316,7 @@ TEST_F(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
     }));
 }
 
-// Of the smallest frames more than half of what waits is what each takes beside.
+// For the smallest frames, more than half of the memory is the overhead of each.
 TEST_F(Bounds, WhatWaitsCountsWithWhatItTakesBeside) {
     constexpr std::size_t kBeside = sizeof(ByteBuffer) + 16;
     constexpr std::size_t kSlack = 2000;  // the batch that is being served when there are too many is served to its end

@@ -1,4 +1,4 @@
-// What every node can be asked: each of these functions by itself, called as an engine calls it, for a peer that is the far end of a link.
+// The functions that every node has, each alone, called as an engine calls it, for a peer that is the far end of a link.
 #include "node/built_ins.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ constexpr std::size_t kRoom = 40UL * 1024 * 1024;  // for the buffers of the nod
 class BuiltInsTest : public LoneEngine {
 protected:
     BuiltInsTest() : LoneEngine({.buffer_bytes_max = kRoom}) {}
-    // What a call of one of them comes to.
+    // The result of a call of one of them.
     struct End {
         bool is_error = false;
         std::uint8_t status = 0;

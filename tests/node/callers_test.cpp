@@ -1,5 +1,5 @@
-// Who a client may speak for: itself. It makes calls in nobody else's name, answers nobody else's calls, and what is refused it
-// leaves nothing behind.
+// A client may act in its own name only. It makes no calls in another's name, answers no calls of others, and attempts that are refused
+// leave no state.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What a call does, on every fabric.
+// Calls, on every fabric.
 #include <gtest/gtest.h>
 
 #include <atomic>

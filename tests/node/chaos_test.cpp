@@ -1,5 +1,5 @@
-// What holds of calls where links bring frames in pieces and late, and are cut in the middle of them, by seed (../seed.hpp): with
-// threads each run of a seed differs a little. That everything else holds where links are not cut is for the tests on each fabric.
+// The promises of calls that hold over links which deliver frames in pieces and late, and are cut within frames, by seed (../seed.hpp): with
+// threads each run of a seed differs a little. The tests on each fabric check the promises over links that are not cut.
 #include <gtest/gtest.h>
 
 #include <array>

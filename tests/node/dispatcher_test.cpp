@@ -1,4 +1,4 @@
-// What an engine does with each frame that arrives, and in one turn: Dispatcher and Turns, beside peers that are nothing but the far ends of links.
+// Dispatcher and Turns: how an engine handles each frame that arrives, and one turn, with peers that are only the far ends of links.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a node loads and listens on, by the fabric that it was started with.
+// The libraries that a node loads and the addresses on which it listens, by the fabric that it was started with.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Who is served when: peers that never stop, bells that nobody hears, and a node that ends while a function waits for ever.
+// Fairness: peers that never stop sending, wake-ups that no thread sees, and a node that ends while a function waits for ever.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -100,7 +100,7 @@ TEST_P(Fairness, APeerWhoseCallsTakeLongDoesNotKeepOthersOut) {
     EXPECT_LT(call.get(), 32) << "it had to wait for as many as may be taken at once";
 }
 
-// Who asks again and again takes the lock again and again: whoever leads goes on all the same.
+// A thread that polls takes the lock again and again: the leader can still work.
 TEST_P(Fairness, ThreadsThatAskLeaveTheNodeToOthers) {
     constexpr int kCalls = 100;
     std::vector<std::thread> asking;

@@ -1,5 +1,5 @@
-// What a caller is told when the link under its call ends: the address, and the reason that the other side had. A stream ends before
-// its goodbye comes, which travels by another connection.
+// The error of a call whose link ends: it names the address, and the reason of the other side. A stream ends before its goodbye arrives,
+// which is sent over another connection.
 #include "hand_made.hpp"
 #include "raw_meeting.hpp"
 

@@ -1,4 +1,4 @@
-// What becomes of a link that has ended, and of what was on its way over it: LinkEnds by itself, beside peers whose other end the test
+// LinkEnds alone: the end of a link, and of the calls and replies that were on their way over it, with peers whose other end the test
 // reads.
 #include "engine/link_ends.hpp"
 

@@ -1,4 +1,4 @@
-// What a node says in its log: it never waits for whoever reads it, and others cannot fill it.
+// The log of a node: writing it never waits for its reader, and peers cannot fill it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>

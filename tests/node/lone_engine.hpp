@@ -60,7 +60,7 @@ protected:
               .call = ++from.calls},
              std::as_bytes(std::span(&either, 1)), payload);
     }
-    // What has come for it among the replies, after the engine has had a turn for all that it was sent.
+    // Returns the peer's replies, after the engine has had a turn for everything that was sent to it.
     std::vector<Neighbours::Received> turn(const Far& far) {
         while (engine_.poll(std::chrono::milliseconds(0)) > 0) continue;
         return Neighbours::received_at(*far.link);

@@ -1,4 +1,4 @@
-// What meetings and members may cost: a bound each, what is said at the bound, and that others go on.
+// The bounds of meetings and members, the errors at each bound, and that others are still served.
 #include <sys/mman.h>
 
 #include <asio/io_context.hpp>

@@ -1,4 +1,4 @@
-// Who may come in, and what strangers can cost.
+// Which processes may meet a node, and the bounds of connections before the proof.
 #include <sys/resource.h>
 
 #include "raw_meeting.hpp"

@@ -52,7 +52,7 @@ public:
         value_or_throw(far->connect(link->offer()));
         return {std::move(link), std::move(far)};
     }
-    // What it has received since the last time.
+    // The frames that the peer has received since the last call.
     std::vector<Received> received_by(const PeerState& peer, fabric::Traffic traffic = fabric::Traffic::replies) {
         return received_at(*far_.at(&peer), traffic);
     }
@@ -64,7 +64,7 @@ public:
                 {frame.header, {frame.extra.begin(), frame.extra.end()}, {frame.payload.begin(), frame.payload.end()}});
         return all;
     }
-    // What it sends.
+    // Sends a frame from the peer to this node.
     void send_from(const PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes payload,
                    Bytes extra = {}) {
         fabric::Link& link = *far_.at(&peer);
@@ -76,7 +76,7 @@ public:
         std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes + extra.size());
         link.publish(traffic, header);
     }
-    // Of its frames, the lines that this node has given back.
+    // The lines of the peer's frames that this node has released.
     std::uint64_t lines_given_back_to(const PeerState& peer, fabric::Traffic traffic) {
         return far_.at(&peer)->lines_credited(traffic);
     }

@@ -1,5 +1,5 @@
-// What the opener of a meeting checks of the process that answers: whether it is the one that this node wants to meet, and whether it
-// takes this node for what it is.
+// The checks that the opener of a meeting makes of the process that answers: that it is the one which this node wants to meet, and that it
+// knows this node correctly.
 #include <dlfcn.h>
 #include <netdb.h>
 

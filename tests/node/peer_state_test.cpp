@@ -1,4 +1,4 @@
-// What a node keeps of a peer, by itself.
+// PeerState alone.
 #include "peer/peer_state.hpp"
 
 #include <gtest/gtest.h>

@@ -44,7 +44,7 @@ protected:
         });
         ASSERT_TRUE(soon([&] { return done.load(); }));
     }
-    // What is begun there is long at once. It has no thread.
+    // Begins a run that counts as long at once. It has no thread.
     void set_aside(Lead::Turn& turn, rove::Run& run) REQUIRES(lock_of<EngineLock>) {
         runner_.begin(run, turn);
         runner_.set_aside(Clock::now());

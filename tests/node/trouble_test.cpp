@@ -1,4 +1,4 @@
-// What goes wrong, and what people are told.
+// Failures, and the messages that users get.
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What has no image: assembly outside of functions.
+// A package without an image: it has assembly outside of functions.
 #include <rove/rove.h>
 
 __asm__(".set a_constant_of_assembly, 5");

@@ -1,4 +1,4 @@
-// What is to be called later: at the package's end, when the process ends quickly, and when it forks.
+// Handlers that are called later: at the package's end, when the process ends quickly, and when it forks.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <rove/rove.h>

@@ -1,4 +1,4 @@
-// What the node's tests call: one function per thing that a function can do.
+// Functions that the node's tests call: one for each thing that a function can do.
 #include <rove/rove.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// What waits for another thread's result, and what runs once: libstdc++ hands the work over in thread-locals of its own.
+// Futures and std::call_once: libstdc++ passes the work to them in thread-locals of its own.
 #include <rove/rove.h>
 
 #include <future>

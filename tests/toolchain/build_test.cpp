@@ -1,4 +1,4 @@
-// What comes out of rove build: forms, sizes, metadata, and the errors.
+// The results of rove build: forms, sizes, metadata, and the errors.
 #include <algorithm>
 #include <csignal>
 #include <cstring>

@@ -1,4 +1,4 @@
-// What rove build says of sources that it cannot make a package of.
+// The errors of rove build for sources of which it cannot make a package.
 #include <filesystem>
 
 #include "workshop.hpp"

@@ -1,4 +1,4 @@
-// What frames of each kind may look like, compared with a list of its own: what is not on it is refused.
+// The shapes of frames of each kind, compared with a list of the test's own: all others are refused.
 #include "wire/kinds.hpp"
 
 #include <gtest/gtest.h>
