@@ -177,7 +177,7 @@ public:
     // Opens the compiler in the background, so that the first bitcode finds it open: loading LLVM takes some 50 ms, and keeps
     // everybody else from looking up symbols meanwhile.
     void warm_up();
-    // Blocks until the background tier of every loaded package is in place (tests, benchmarks).
+    // For tests, which cannot know otherwise that nothing is left to do: blocks until the background tier of every loaded package is in place.
     void wait_for_tiers();
 
     [[nodiscard]] std::vector<std::shared_ptr<PackageStore>> packages() const;  // the resident ones

@@ -138,11 +138,6 @@ std::size_t Peers::count() const {
     return all_.size();
 }
 
-std::size_t Peers::replies_kept() const {
-    const Hold hold(lead_.mutex());
-    return absent_.kept_bytes() + absent_.kept_errors();
-}
-
 NodeDescription Peers::describe(const PeerState& peer) const {
     const Hold hold(lead_.mutex());
     return {peer.id, peer.address, peer.triple, peer.lane, peer.node_count};

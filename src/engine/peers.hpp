@@ -81,7 +81,7 @@ public:
     [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to) const EXCLUDES(lock_of<EngineLock>);
     // One that was met at that address, and has a link; null: none.
     [[nodiscard]] std::shared_ptr<PeerState> linked_at(std::string_view address) const EXCLUDES(lock_of<EngineLock>);
-    // The peer to which frames for that node are sent; null: none.
+    // For tests, which have no other way to a peer's state: the peer to which frames for that node are sent; null: none.
     [[nodiscard]] std::shared_ptr<PeerState> on_the_way_to(NodeId node) const EXCLUDES(lock_of<EngineLock>);
     // Whether the peer with that name (PeerState::back) is still linked.
     [[nodiscard]] bool knows_owner(NodeId owner) const EXCLUDES(lock_of<EngineLock>);
@@ -89,8 +89,6 @@ public:
     [[nodiscard]] bool reaches(NodeId node, std::string_view address) const EXCLUDES(lock_of<EngineLock>);
     // With a link, or that somebody has a handle of.
     [[nodiscard]] std::size_t count() const EXCLUDES(lock_of<EngineLock>);
-    // For members without a link: bytes of results, and errors.
-    [[nodiscard]] std::size_t replies_kept() const EXCLUDES(lock_of<EngineLock>);
     // Copies: a reconnect changes what a peer is.
     [[nodiscard]] NodeDescription describe(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Peer::Counters counters(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
@@ -104,6 +102,8 @@ public:
     void forget_meetings() REQUIRES(lock_of<EngineLock>);
 
 private:
+    friend struct EngineView;  // tests/node/engine_view.hpp
+
     void enter(PeerState& peer) REQUIRES(lock_of<EngineLock>);
 
     Lead& lead_;

@@ -202,7 +202,6 @@ public:
 
     // ---- what is so now
     [[nodiscard]] bool is_led() const { return leading_; }
-    [[nodiscard]] bool is_offered() const { return offered_; }
     [[nodiscard]] bool leader_sleeps() const { return leading_ && asleep_; }
     [[nodiscard]] bool has_sleeping() const { return sleeping_ > 0; }
     [[nodiscard]] bool has_followers() const { return followers_ > 0; }

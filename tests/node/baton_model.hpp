@@ -17,7 +17,7 @@
 
 namespace rove {
 
-// What a state is: numbers that only ever grow count as "the newest" and "an older one".
+// Writes a state as a key. Numbers that only grow count as "the newest" or "an older one".
 struct BatonView {
     static void write(const Baton& baton, std::string& key) {
         const auto bits = [&key](std::initializer_list<bool> flags) {
@@ -31,6 +31,7 @@ struct BatonView {
         for (const int count : {baton.sleeping_, baton.waiting_, baton.quiet_, baton.followers_})
             key.push_back(static_cast<char>(count));
     }
+    static bool is_offered(const Baton& baton) { return baton.offered_; }
     static std::uint64_t runs(const Baton& baton) { return baton.runs_; }
     static std::uint64_t waits(const Baton& baton) { return baton.waits_; }
 };

@@ -1,15 +1,15 @@
-// Who leads, in all orders: a few threads, each a small state machine whose steps call the node's own Baton, and every order of
-// their steps. A step is what a thread does between two moments at which it lets go of the lock. A condition variable is the set
-// of the threads that wait at it; who is told goes on at a later step. There is no time: whatever has a time-out may run into it
+// Baton in all orders: a few threads, each a small state machine whose steps call the node's own Baton, and every order of their
+// steps. A step is what a thread does between two moments at which it releases the lock. A condition variable is the set of the
+// threads that wait at it; a thread that is woken continues in a later step. There is no time: a wait with a time-out may end
 // at any step. The threads are in baton_model.hpp.
 //
 // Checked in each state that can be reached:
 //   - one thread leads, or none; it is the one whose turn it is;
-//   - an offer is for a follower that was told and has not looked yet;
-//   - where nobody leads and a thread waits without having been told, somebody will look: a thread that can go on, or the watch;
-//   - where the leader is in a function somebody will look, too, if there is anybody else;
-//   - from each state a good end can be reached: all that was waited for has come, and where the node is shut down all threads have
-//     ended. Functions that run long end last of all, so nothing may depend on their end.
+//   - an offer is for a follower that was woken and has not run since;
+//   - if nobody leads and a thread waits without having been woken, some thread will look: one that can run, or the one on watch;
+//   - if the leader is in a function, some thread will look as well, if there is another one;
+//   - from each state a good end can be reached: all waits have ended, and if the node is shut down all threads have ended.
+//     Functions that run long end last of all, so nothing may depend on their end.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -79,8 +79,8 @@ std::string wrong_with(const Scene& scene, const World& w) {
         if (thread.place == Place::ready) goes_on = true;
     }
     if (leaders != (w.baton.is_led() ? 1 : 0)) return "not the one that has the turn leads";
-    if (w.baton.is_offered() && w.baton.is_led()) return "the lead is offered while somebody leads";
-    if (w.baton.is_offered() && !comes) return "the lead is offered, and nobody is on the way to take it";
+    if (BatonView::is_offered(w.baton) && w.baton.is_led()) return "the lead is offered while somebody leads";
+    if (BatonView::is_offered(w.baton) && !comes) return "the lead is offered, and nobody is on the way to take it";
     if (scene.takes_over && w.running >= 0 && (untold || scene.stands_by) && !watched && !w.stopping)
         return "a function runs, and nobody watches";
     if (!w.baton.is_led() && untold && !goes_on && !w.ending) return "a thread waits, and nobody will look";

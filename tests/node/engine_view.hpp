@@ -1,4 +1,4 @@
-// What tests see of an engine from within, under its lock.
+// Internal state of an engine for tests, read under its lock.
 #pragma once
 
 #include "engine/engine.hpp"
@@ -10,10 +10,15 @@ struct EngineView {
         const Hold hold(engine.lock());
         return engine.own_threads_.quiet().threads();
     }
-    // Of payloads that are arriving in parts.
+    // The bytes of payloads that are arriving in parts.
     static std::size_t staged_bytes(Engine& engine) {
         const Hold hold(engine.lock());
         return engine.payload_parts_.bytes();
+    }
+    // Replies that are kept for members without a link: bytes of results, and errors.
+    static std::size_t replies_kept(Engine& engine) {
+        const Hold hold(engine.lock());
+        return engine.peers_.absent_.kept_bytes() + engine.peers_.absent_.kept_errors();
     }
     // How many of so many waits would let nothing more run on top of them, and how many threads are made for that.
     static std::pair<unsigned, std::size_t> unnested_waits(Engine& engine, unsigned waits) {
@@ -24,7 +29,7 @@ struct EngineView {
         engine.own_threads_.nest_again(unnested);
         return {unnested, engine.own_threads_.made() - threads};
     }
-    // As a function waits for room that comes between two looks.
+    // Waits as a function does for room that becomes free between two looks.
     static void wait_for_what_comes_at_once(Engine& engine) {
         Hold hold(engine.lock());
         int looks = 0;

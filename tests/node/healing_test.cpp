@@ -11,6 +11,7 @@
 #include "../api/nodes.hpp"
 #include "api/access.hpp"
 #include "engine/here.hpp"
+#include "engine_view.hpp"
 #include "hand_made.hpp"
 #include "soon.hpp"
 
@@ -86,7 +87,7 @@ TEST_P(Healing, ForwardedCallsAreAnsweredWhenTheirCallersNodeIsMetAgain) {
     ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
     call.get();
     EXPECT_TRUE(soon([&] { return cut->meeting != before && core->engine().peers().linked(*cut); }));
-    EXPECT_EQ(core->engine().peers().replies_kept(), 0U);
+    EXPECT_EQ(EngineView::replies_kept(core->engine()), 0U);
 }
 
 // The answer has been written, and the link goes before it is read: it counts where it has arrived, else it is sent again.
@@ -305,11 +306,11 @@ TEST_P(Healing, AnswersAreKeptForTheProcessThatTakesTheirCallersPlace) {
     // As the second sends on what the new one calls.
     write_frame(second_->connect(third_->address()), fabric::Traffic::calls,
                 {.kind = wire::Kind::ping, .generation = 1, .node = id, .call = 1}, {});
-    EXPECT_TRUE(soon([&] { return core->engine().peers().replies_kept() > 0; })) << "the answer is lost";
+    EXPECT_TRUE(soon([&] { return EngineView::replies_kept(core->engine()) > 0; })) << "the answer is lost";
     Node fifth(started(lone));
     ASSERT_EQ(fifth.id(), id);
     const Peer to_fifth = third_->connect(fifth.address());
-    EXPECT_EQ(core->engine().peers().replies_kept(), 0U);
+    EXPECT_EQ(EngineView::replies_kept(core->engine()), 0U);
     EXPECT_GT(to_fifth.counters().frames_sent, 0U) << "it was dropped";
 }
 
@@ -325,7 +326,7 @@ TEST_P(Healing, NothingIsKeptForLongForAMemberThatIsGone) {
     go_on = true;
     ASSERT_TRUE(soon([] { return ends.load(); }));
     second_->connect(third_->address()).sync(fn<pass_on>, third_->id());
-    EXPECT_TRUE(soon([&] { return core->engine().peers().replies_kept() == 0; }, 2 * kKeptForNextMax));
+    EXPECT_TRUE(soon([&] { return EngineView::replies_kept(core->engine()) == 0; }, 2 * kKeptForNextMax));
 }
 
 }  // namespace
