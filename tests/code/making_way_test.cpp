@@ -1,5 +1,6 @@
 // Packages that make way for new ones, and those that stay.
 #include "cache_fixture.hpp"
+#include "code/package_code.hpp"
 #include "slow_compiler.hpp"
 
 namespace rove::code {
@@ -59,7 +60,12 @@ TEST_F(MakingWay, WhatNobodyWaitsForAnyMoreLeavesTheCompilersQueue) {
         ask("compiled");
         ASSERT_EQ(compiler.begun.get_future().wait_for(kPatience), std::future_status::ready);
         for (int i = 0; i < 4; ++i) ask("left" + std::to_string(i));
-        std::this_thread::sleep_for(std::chrono::seconds(11));  // longer than a call counts as waiting
+        for (int i = 0; i < 4; ++i) {
+            std::atomic<std::int64_t>& until = cache.find("left" + std::to_string(i) + ":go")->package->awaited_until;
+            EXPECT_GT(until, Clock::now().time_since_epoch().count());
+            EXPECT_LE(until, (Clock::now() + kAwaitedMax).time_since_epoch().count());
+            until = 1;  // long ago
+        }
         ask("late");
         compiler.go_on.set_value();
         cache.wait_for_tiers();
