@@ -226,7 +226,7 @@ void Batch::post() {
             usable(g.core).engine().caller().post_batch(g.peer,
                                                         {.callee = callee_of(g.entry.package_, g.entry.index_),
                                                          .payload = payload,
-                                                         .wants_reply = false,
+                                                         .context = {.wants_reply = false},
                                                          .sending = g.entry.sending_,
                                                          .deadline = deadline_of(g.limit_ns)},
                                                         g.payload_bytes));
@@ -241,7 +241,7 @@ CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
         value_or_throw(usable(core_).engine().caller().begin(state_,
                                                              {.callee = callee_of(entry.package_, entry.index_),
                                                               .payload = {},
-                                                              .wants_reply = false,
+                                                              .context = {.wants_reply = false},
                                                               .sending = entry.sending_,
                                                               .deadline = frame.deadline_},
                                                              payload_bytes));
@@ -278,13 +278,16 @@ void Peer::deliver(std::span<const std::byte> payload) const {
 
 RawCall Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
     const CallTable::Id id = value_or_throw(usable(core_).engine().caller().call(
-        state_, {callee_of(entry.package_, entry.index_), payload, true, entry.sending_, deadline_of(limit_ns_)}));
+        state_, {callee_of(entry.package_, entry.index_), payload, {}, entry.sending_, deadline_of(limit_ns_)}));
     return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
-    (void)value_or_throw(usable(core_).engine().caller().call(
-        state_, {callee_of(entry.package_, entry.index_), payload, false, entry.sending_, deadline_of(limit_ns_)}));
+    (void)value_or_throw(usable(core_).engine().caller().call(state_, {callee_of(entry.package_, entry.index_),
+                                                                       payload,
+                                                                       {.wants_reply = false},
+                                                                       entry.sending_,
+                                                                       deadline_of(limit_ns_)}));
 }
 
 LoadReport Peer::load(const Package& package) const {

@@ -26,7 +26,7 @@ void Answers::send(wire::FrameHeader reply, Bytes payload) noexcept {
 }
 
 // The fast path: the peer has room.
-bool Answers::reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data) {
+bool Answers::reply_at_once(const wire::CallContext& call, RanAs ran, Bytes data) {
     if (call.hops > 1) return false;  // send() has more to do
     PeerState* peer = call.node != routes_.id() ? routes_.to(call.node) : nullptr;
     if (peer == nullptr || !peer->link || peer->lost || !peer->outbox_of(Traffic::replies).is_empty()) return false;
@@ -46,17 +46,18 @@ bool Answers::reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data
 }
 
 // The header of this node's answer to a call, without the answer's size, flags and status.
-wire::FrameHeader Answers::answer_to(const wire::FrameHeader& call) const {
-    return {
-        .handle = routes_.id(), .generation = call.generation, .node = call.node, .call = call.call, .hops = call.hops};
+wire::FrameHeader Answers::answer_to(const wire::CallContext& call) const {
+    wire::FrameHeader answer = wire::header_of(call, Kind::reply);
+    answer.handle = routes_.id();
+    return answer;
 }
 
-Status Answers::end_with_reply(const wire::FrameHeader& call, RanAs ran, const Pieces& data, HeldLock* lock) {
+Status Answers::end_with_reply(const wire::CallContext& call, RanAs ran, const Pieces& data, HeldLock* lock) {
     if (data.size() > wire::kMessageBytesMax)
         return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}; leave it in a buffer",
                     data.size(), wire::kMessageBytesMax);
     const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == routes_.id() || lock == nullptr;
-    if ((call.flags & wire::kNoReply) != 0 || (whole && reply_at_once(call, ran, data.whole()))) return {};
+    if (!call.wants_reply || (whole && reply_at_once(call, ran, data.whole()))) return {};
     const bool taken =
         whole ? lock == nullptr || await_room(call.node, wire::kHeaderBytes + data.size(), kFullBacklogBytes, *lock)
               : reply_in_parts(call, data, *lock);
@@ -75,8 +76,8 @@ Status Answers::end_with_reply(const wire::FrameHeader& call, RanAs ran, const P
 }
 
 // Needs no memory but what the frame may take where it has to wait (send_or_cut).
-void Answers::end_with_error(const wire::FrameHeader& call, const Error& error) noexcept {
-    if ((call.flags & wire::kNoReply) != 0) return tell_of_failed_post(call, error);
+void Answers::end_with_error(const wire::CallContext& call, const Error& error) noexcept {
+    if (!call.wants_reply) return tell_of_failed_post(call, error);
     std::string with_type;
     try {
         if (!error.exception_type().empty())
@@ -90,12 +91,12 @@ void Answers::end_with_error(const wire::FrameHeader& call, const Error& error) 
     send(answer, message.first(std::min(message.size(), wire::kErrorBytesMax)));
 }
 
-void Answers::tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept try {
+void Answers::tell_of_failed_post(const wire::CallContext& call, const Error& error) noexcept try {
     complaints_.say(name_(), fmt::format("a post from {} failed: {}", who(call.node, {}), error.message()));
 } catch (const std::bad_alloc&) {  // nobody waits for it
 }
 
-Status Answers::reply(const wire::FrameHeader& to, RanAs ran, const Pieces& data) {
+Status Answers::reply(const wire::CallContext& to, RanAs ran, const Pieces& data) {
     if (data.is_whole()) {
         Hold hold(lead_.mutex());
         return end_with_reply(to, ran, data, &hold.lock());
@@ -107,7 +108,7 @@ Status Answers::reply(const wire::FrameHeader& to, RanAs ran, const Pieces& data
     return end_with_reply(to, ran, one, &hold.lock());
 }
 
-void Answers::reply_error(const wire::FrameHeader& to, const Error& error) {
+void Answers::reply_error(const wire::CallContext& to, const Error& error) {
     if (process_.is_past()) return;
     const Hold hold(lead_.mutex());
     end_with_error(to, error);
@@ -130,7 +131,7 @@ bool Answers::await_room(NodeId to, std::size_t bytes, std::size_t waiting, Held
 
 // Sends a result that is larger than a frame in parts, each routed as the reply that follows them. The replying thread waits for room, so that
 // a caller that takes large results slowly is not cut off; one that takes nothing at all is.
-bool Answers::reply_in_parts(const wire::FrameHeader& call, const Pieces& data, HeldLock& lock) {
+bool Answers::reply_in_parts(const wire::CallContext& call, const Pieces& data, HeldLock& lock) {
     const auto meeting = [&]() REQUIRES(lock_of<EngineLock>) {
         const PeerState* const peer = routes_.to(call.node);
         return peer != nullptr ? peer->meeting.load(std::memory_order_relaxed) : 0;

@@ -47,28 +47,28 @@ public:
 
     // ---- by threads that have not the lock
     // Waits for room where the caller is slow to take results. invalid: the result is over the limit, and the call not answered.
-    [[nodiscard]] Status reply(const wire::FrameHeader& to, RanAs ran, const Pieces& data)
+    [[nodiscard]] Status reply(const wire::CallContext& to, RanAs ran, const Pieces& data)
         EXCLUDES(lock_of<EngineLock>);
     // In the child of a fork nothing happens: the call is the parent's.
-    void reply_error(const wire::FrameHeader& to, const Error& error) EXCLUDES(lock_of<EngineLock>);
+    void reply_error(const wire::CallContext& to, const Error& error) EXCLUDES(lock_of<EngineLock>);
 
     // ---- by those that have
     // The same; where `lock` is null it does not wait, and the result is one frame.
-    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, RanAs ran, const Pieces& data, HeldLock* lock)
+    [[nodiscard]] Status end_with_reply(const wire::CallContext& call, RanAs ran, const Pieces& data, HeldLock* lock)
         REQUIRES(lock_of<EngineLock>);
     // A post that failed is a line in the log.
-    void end_with_error(const wire::FrameHeader& call, const Error& error) noexcept REQUIRES(lock_of<EngineLock>);
+    void end_with_error(const wire::CallContext& call, const Error& error) noexcept REQUIRES(lock_of<EngineLock>);
 
 private:
-    [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data)
+    [[nodiscard]] bool reply_at_once(const wire::CallContext& call, RanAs ran, Bytes data)
         REQUIRES(lock_of<EngineLock>);
     // False: the caller's node does not take them.
-    [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, const Pieces& data, HeldLock& lock)
+    [[nodiscard]] bool reply_in_parts(const wire::CallContext& call, const Pieces& data, HeldLock& lock)
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool await_room(NodeId to, std::size_t bytes, std::size_t waiting, HeldLock& lock)
         REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] wire::FrameHeader answer_to(const wire::FrameHeader& call) const REQUIRES(lock_of<EngineLock>);
-    void tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] wire::FrameHeader answer_to(const wire::CallContext& call) const REQUIRES(lock_of<EngineLock>);
+    void tell_of_failed_post(const wire::CallContext& call, const Error& error) noexcept REQUIRES(lock_of<EngineLock>);
     void send(wire::FrameHeader reply, Bytes payload) noexcept REQUIRES(lock_of<EngineLock>);
 
     Lead& lead_;

@@ -71,7 +71,7 @@ std::optional<CallId> Caller::send_at_once(PeerState& peer, const Outgoing& outg
     std::byte* frame = peer.link->reserve(Traffic::calls, bytes);
     if (frame == nullptr) return std::nullopt;
     CallId id{0, 0};
-    if (outgoing.wants_reply) {
+    if (outgoing.context.wants_reply) {
         const Result<CallId> begun = own_calls_.table().begin(&peer);
         if (!begun) return std::nullopt;
         id = *begun;
@@ -79,7 +79,7 @@ std::optional<CallId> Caller::send_at_once(PeerState& peer, const Outgoing& outg
     const Bytes payload = outgoing.payload.whole();
     copy_bytes(frame + wire::kHeaderBytes, payload.data(), payload.size());
     note_bytes(peer, outgoing.payload.size());
-    wire::FrameHeader header = call_header(peer, id, outgoing.wants_reply);
+    wire::FrameHeader header = wire::header_of(made_by(peer.my_id, id, outgoing.context));
     header.body_bytes = static_cast<std::uint32_t>(outgoing.payload.size());
     header.handle = bound.handle;
     peer.link->publish(Traffic::calls, header);
@@ -112,11 +112,11 @@ Result<CallId> Caller::call(const PeerPointer& peer, const Outgoing& outgoing) {
     const bool whole = outgoing.payload.size() <= wire::kPayloadBytesMax;
     if (outgoing.sending != Sending::always_inlined && whole) {
         if (const auto sent = send_at_once(*peer, outgoing))
-            return own_calls_.sent_within(*sent, outgoing.wants_reply, outgoing.deadline);
+            return own_calls_.sent_within(*sent, outgoing.context.wants_reply, outgoing.deadline);
     }
     const Result<CallId> sent =
         whole ? call_whole(peer, hold.lock(), outgoing, nullptr) : call_in_parts(peer, hold.lock(), outgoing);
-    if (sent) (void)own_calls_.sent_within(*sent, outgoing.wants_reply, outgoing.deadline);
+    if (sent) (void)own_calls_.sent_within(*sent, outgoing.context.wants_reply, outgoing.deadline);
     return sent;
 }
 
@@ -141,13 +141,11 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
     // Before the call is sent: both need memory, and a call that fails for lack of memory must not run.
     if (is_new_there) own_functions_.keep(*callee.package);
     if (callee.shipped != nullptr) own_functions_.note_shipped(*callee.id, *callee.shipped);
-    ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), outgoing.wants_reply));
+    ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), outgoing.context.wants_reply));
     const CallId id = begun.id();
-    if (CallSlot* const slot = own_calls_.table().flying(id); slot != nullptr && outgoing.wants_reply)
+    if (CallSlot* const slot = own_calls_.table().flying(id); slot != nullptr && outgoing.context.wants_reply)
         slot->not_shipped = callee.not_shipped;
-    wire::FrameHeader header = call_header(*peer, id, outgoing.wants_reply);
-    if (!whole) header.flags |= wire::kParts;
-    ROVE_CHECK(send_call(*peer, callee, header, payload));
+    ROVE_CHECK(send_call(*peer, callee, made_by(peer->my_id, id, outgoing.context), payload, !whole));
     return begun.sent();
 }
 
@@ -156,12 +154,11 @@ Result<CallId> Caller::call_inline(PeerState& peer, const Outgoing& outgoing) {
     ROVE_TRY(const ByteBuffer* code, inline_code(peer, *outgoing.callee.id, *outgoing.callee.package));
     if (code->size() + outgoing.payload.size() > wire::kFrameBytesMax - wire::kHeaderBytes)
         return tl::unexpected<Error>(too_large(outgoing.callee.name, outgoing.payload.size()));
-    ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), &peer, outgoing.wants_reply));
-    wire::FrameHeader header = call_header(peer, begun.id(), outgoing.wants_reply);
-    header.flags |= wire::kInline;
-    note_bytes(peer, code->size() + outgoing.payload.size());
+    ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), &peer, outgoing.context.wants_reply));
+    const wire::NamedCall frame(made_by(peer.my_id, begun.id(), outgoing.context), wire::kInline, *code);
+    note_bytes(peer, frame.extra.size() + outgoing.payload.size());
     peer.code.bindings.expect();
-    ROVE_CHECK(sender_.send(peer, Traffic::calls, header, *code, outgoing.payload.whole()));
+    ROVE_CHECK(sender_.send(peer, Traffic::calls, frame.header, frame.extra, outgoing.payload.whole()));
     return begun.sent();
 }
 
@@ -230,7 +227,7 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
     if (wants_reply) {
         ROVE_TRY(id, own_calls_.table().begin(&peer));
     }
-    wire::FrameHeader header = call_header(peer, id, wants_reply);
+    wire::FrameHeader header = wire::header_of(made_by(peer.my_id, id, {.wants_reply = wants_reply}));
     header.body_bytes = static_cast<std::uint32_t>(begun.place.size());
     header.handle = begun.handle;
     note_bytes(peer, begun.place.size());
@@ -254,7 +251,7 @@ Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std
         Hold hold(lead_.mutex());
         ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size(), outgoing.deadline));
         if (const auto handle = peer->code.bindings.handle_of(*outgoing.callee.id)) {
-            wire::FrameHeader header = call_header(*peer, {}, false, Kind::batch);
+            wire::FrameHeader header = wire::header_of(made_by(peer->my_id, {}, outgoing.context), Kind::batch);
             header.handle = *handle;
             header.generation = static_cast<std::uint32_t>(payload_bytes);
             note_bytes(*peer, outgoing.payload.size());
@@ -265,7 +262,7 @@ Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std
     for (std::size_t at = 0; at < outgoing.payload.size(); at += stride) {
         const Result<CallId> posted = call(peer, {.callee = outgoing.callee,
                                                   .payload = outgoing.payload.whole().subspan(at, payload_bytes),
-                                                  .wants_reply = false,
+                                                  .context = outgoing.context,
                                                   .sending = outgoing.sending,
                                                   .deadline = outgoing.deadline});
         if (posted) continue;
@@ -282,8 +279,8 @@ Result<CallId> Caller::ping(const PeerPointer& peer, Bytes payload, bool wants_r
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), deadline));
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), wants_reply));
     note_bytes(*peer, payload.size());
-    ROVE_CHECK(
-        sender_.send(*peer, Traffic::calls, call_header(*peer, begun.id(), wants_reply, Kind::ping), {}, payload));
+    const wire::CallContext context = made_by(peer->my_id, begun.id(), {.wants_reply = wants_reply});
+    ROVE_CHECK(sender_.send(*peer, Traffic::calls, wire::header_of(context, Kind::ping), {}, payload));
     return own_calls_.sent_within(begun.sent(), wants_reply, deadline);
 }
 
@@ -299,10 +296,8 @@ Result<CallId> Caller::load(const PeerPointer& peer, const std::shared_ptr<Packa
     (void)bitcode_sent;
     peer->code.sent.insert(package->digest());
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), true));
-    ROVE_CHECK(sender_.send(
-        *peer, Traffic::replies,
-        {.kind = Kind::load, .generation = begun.id().generation, .node = peer->my_id, .call = begun.id().slot},
-        package->digest().raw(), {}));
+    const wire::FrameHeader header = wire::header_of(made_by(peer->my_id, begun.id(), {}), Kind::load);
+    ROVE_CHECK(sender_.send(*peer, Traffic::replies, header, package->digest().raw(), {}));
     return own_calls_.sent_within(begun.sent(), true, deadline);
 }
 
@@ -331,30 +326,26 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
 }
 
 // The name and the code the first time, the handle ever after.
-Status Caller::send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload) {
-    const auto sent_as = [&peer, &payload](std::size_t extra)
-                             REQUIRES(lock_of<EngineLock>) { note_bytes(peer, extra + payload.size()); };
-    if (const auto bound = peer.code.bindings.handle_of(*callee.id)) {
-        header.handle = *bound;
-        sent_as(0);
-        return sender_.send(peer, Traffic::calls, header, {}, payload);
-    }
+Status Caller::send_call(PeerState& peer, const Callee& callee, const wire::CallContext& context, Bytes payload,
+                         bool in_parts) {
+    const auto send = [&](const wire::NamedCall& call) REQUIRES(lock_of<EngineLock>) {
+        wire::FrameHeader header = call.header;
+        if (in_parts) header.flags |= wire::kParts;
+        note_bytes(peer, call.extra.size() + payload.size());
+        return sender_.send(peer, Traffic::calls, header, call.extra, payload);
+    };
+    if (const auto bound = peer.code.bindings.handle_of(*callee.id)) return send({context, *bound});
     peer.code.bindings.expect();
     wire::Either either{.resident = *callee.id, .shipped = {}, .schema = callee.schema};
     if (callee.shipped != nullptr) either.shipped = *callee.shipped;
     if (callee.shipped != nullptr && callee.package != nullptr) either.forms = detail::forms_of_one(**callee.package);
-    Bytes named = callee.id->raw();
-    std::uint8_t naming = wire::kById;
-    if (callee.own) {
-        naming = wire::kByEither;
-        named = std::as_bytes(std::span(&either, 1));
-    }
-    header.flags |= naming;
-    sent_as(named.size());
+    const wire::NamedCall named = callee.own
+                                      ? wire::NamedCall(context, wire::kByEither, std::as_bytes(std::span(&either, 1)))
+                                      : wire::NamedCall(context, wire::kById, callee.id->raw());
     PackageStore* package = callee.package != nullptr ? callee.package->get() : nullptr;
     // A program's own functions may be resident there: then its code is not sent before it is asked for.
     if (package == nullptr || peer.code.sent.contains(package->digest()) || (callee.own && peer.has_residents))
-        return sender_.send(peer, Traffic::calls, header, named, payload);
+        return send(named);
     // Image first, so that the call can start; bitcode after the call, for the tier that follows, and among the calls: otherwise it
     // would overtake this one.
     ROVE_TRY(const bool image_sent, exchange_.send(peer, *package, Forms::image, true));
@@ -363,7 +354,7 @@ Status Caller::send_call(PeerState& peer, const Callee& callee, wire::FrameHeade
         ROVE_TRY(bitcode_sent, exchange_.send(peer, *package, Forms::bitcode, true));
     }
     if (image_sent || bitcode_sent) peer.code.sent.insert(package->digest());
-    ROVE_CHECK(sender_.send(peer, Traffic::calls, header, named, payload));
+    ROVE_CHECK(send(named));
     if (image_sent) try {
             (void)exchange_.send(peer, *package, Forms::bitcode, false, Traffic::calls);
         } catch (const std::bad_alloc&) {  // the call has been sent, and its image: it runs
@@ -376,14 +367,14 @@ void Caller::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Calle
     Hold hold(lead_.mutex());
     if (runner_.is_ending() || !peer.linked() || peer.meeting.load(std::memory_order_relaxed) != meeting) return;
     // After what waits for room already; a peer whose outbox is full keeps the memory until it or this node goes.
-    (void)send_call(peer, callee, call_header(peer, {}, false), payload);
+    (void)send_call(peer, callee, made_by(peer.my_id, {}, {.wants_reply = false}), payload);
 }
 
 void Caller::free_memory(PeerState& peer, Bytes place) {
     wire::MemoryPlace which;
     if (place.size() != sizeof which) return;
     std::memcpy(&which, place.data(), sizeof which);
-    (void)send_call(peer, {.id = &free_memory_, .own = true}, call_header(peer, {}, false),
+    (void)send_call(peer, {.id = &free_memory_, .own = true}, made_by(peer.my_id, {}, {.wants_reply = false}),
                     std::as_bytes(std::span(&which.key, 1)));
 }
 
@@ -401,22 +392,22 @@ Status Caller::send_on(const Onward& onward) {
                     wire::kPayloadBytesMax);
     if (is_client(onward.node) || onward.node >= routes_.node_count())
         return fail(ErrorCode::invalid, "there is no node {}: there are {}", onward.node, routes_.node_count());
-    if (onward.node == routes_.id()) return local_.add(onward.header, onward.function, onward.payload);
+    if (onward.node == routes_.id()) return local_.add(onward.context, onward.function, onward.payload);
     PeerState* peer = routes_.to(onward.node);
     if (peer == nullptr) return tl::unexpected<Error>(sender_.absent(onward.node));
-    const NodeId caller = onward.header.node;
-    if ((onward.header.flags & wire::kNoReply) == 0 && routes_.is_home_of(caller) &&
-        peer->sends.sent_on.is_full_for(caller, onward.header.call))
+    const NodeId caller = onward.context.node;
+    if (onward.context.wants_reply && routes_.is_home_of(caller) &&
+        peer->sends.sent_on.is_full_for(caller, onward.context.call))
         return fail(ErrorCode::overloaded,
                     "as many calls are on {} for callers of {} as may be at once: {} for one, {} for all", who(*peer),
                     name_(), SentOn::kMaxOfCaller, SentOn::kMax);
     const std::shared_ptr<PackageStore> package = exchange_.package_with(onward.function);
     if (callee.package == nullptr) callee.package = &package;
-    return send_call(*peer, callee, onward.header, onward.payload);
+    return send_call(*peer, callee, onward.context, onward.payload);
 }
 
-Result<CallId> Caller::call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload, bool wants_reply,
-                                      Deadline deadline) {
+Result<CallId> Caller::call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,
+                                      const wire::CallContext& context, Deadline deadline) {
     Callee callee{.id = nullptr};
     FunctionId id;
     std::shared_ptr<PackageStore> package;
@@ -449,16 +440,12 @@ Result<CallId> Caller::call_from_here(NodeId to, code::EntryPoint function, cons
         ByteBuffer room;
         const Bytes joined = payload.joined(room);
         Hold hold(lead_.mutex());
-        ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), nullptr, wants_reply));
-        ROVE_CHECK(local_.add({.flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
-                               .generation = begun.id().generation,
-                               .node = to,
-                               .call = begun.id().slot},
-                              *callee.id, joined));
-        return own_calls_.sent_within(begun.sent(), wants_reply, deadline);
+        ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), nullptr, context.wants_reply));
+        ROVE_CHECK(local_.add(made_by(to, begun.id(), context), *callee.id, joined));
+        return own_calls_.sent_within(begun.sent(), context.wants_reply, deadline);
     }
     ROVE_TRY(const std::shared_ptr<PeerState> peer, peers_.linked(to));
-    return call(peer, {.callee = callee, .payload = payload, .wants_reply = wants_reply, .deadline = deadline});
+    return call(peer, {.callee = callee, .payload = payload, .context = context, .deadline = deadline});
 }
 
 }  // namespace rove

@@ -40,7 +40,7 @@ struct Callee {
 struct Outgoing {
     Callee callee;
     Pieces payload;
-    bool wants_reply = true;
+    wire::CallContext context{};  // without the caller, which is added when it is sent
     Sending sending = Sending::cached;
     // For all of it: until then it may wait for a link and for room (after that nothing was sent), and for its answer.
     Deadline deadline{};
@@ -58,7 +58,7 @@ struct Onward {
     NodeId node;
     FunctionId function;
     Bytes payload;
-    wire::FrameHeader header;  // origin, call, generation, hops, flags of the frame to send
+    wire::CallContext context;
 };
 
 // Adds what is known of the code that travels, and gives that; looks for it the first time. overloaded: that cannot be done now.
@@ -130,7 +130,8 @@ public:
     // A function of this program, or of a package that is loaded here, by its code: on another node, on this one, or on the
     // client that the caller is.
     [[nodiscard]] Result<CallId> call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,
-                                                bool wants_reply, Deadline deadline) EXCLUDES(lock_of<EngineLock>);
+                                                const wire::CallContext& context, Deadline deadline)
+        EXCLUDES(lock_of<EngineLock>);
 
     // ---- under the lock
     // Memory on the peer that a call's answer names, and nobody takes.
@@ -150,8 +151,9 @@ private:
     [[nodiscard]] Result<const ByteBuffer*> inline_code(PeerState& peer, const FunctionId& function,
                                                         const std::shared_ptr<PackageStore>& whole)
         REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload)
-        REQUIRES(lock_of<EngineLock>);
+    // `in_parts`: the payload is a Staged.
+    [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, const wire::CallContext& context,
+                                   Bytes payload, bool in_parts = false) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Status ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t payload_bytes,
                                        Deadline deadline) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] static Status no_frame_begun(const PeerState& peer) REQUIRES(lock_of<EngineLock>);

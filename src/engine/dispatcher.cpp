@@ -218,7 +218,7 @@ unsigned Dispatcher::serve_local(Lead::Turn& turn) {
         try {
             taken = on_call(nullptr, frame, turn);
         } catch (const std::bad_alloc&) {  // it costs this call, and not the process
-            answers_.end_with_error(frame.header, rove::no_memory());
+            answers_.end_with_error(wire::context_of(frame), rove::no_memory());
             if (!lead_.lost(turn)) local_.parked().reset();
         }
         if (taken == Taken::parked) {
@@ -259,7 +259,7 @@ unsigned Dispatcher::serve_local(Lead::Turn& turn) {
 
 Dispatcher::Taken Dispatcher::on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
     if (frame.header.kind == Kind::ping) {
-        (void)answers_.end_with_reply(frame.header, RanAs::resident, {}, nullptr);
+        (void)answers_.end_with_reply(wire::context_of(frame), RanAs::resident, {}, nullptr);
         return Taken::done;
     }
     if (Runner::nested() > kNestedMax)
@@ -382,7 +382,7 @@ Dispatcher::Taken Dispatcher::refuse(PeerState* from, const wire::Frame& frame, 
         std::memcpy(&which, frame.payload.data(), sizeof which);
         payload_parts_.forget(*from, which.number);
     }
-    answers_.end_with_error(frame.header, why);
+    answers_.end_with_error(wire::context_of(frame), why);
     parked_of(from).reset();  // what is parked is of this frame, or of none
     return Taken::done;
 }
@@ -401,27 +401,27 @@ Dispatcher::Taken Dispatcher::run(Run& run, const wire::Frame& frame, Lead::Turn
     bool ended = true;
     runner_.outside(run, turn, [&]() __attribute__((always_inline)) {
         if (frame.header.kind != Kind::batch) {
-            ended = run_one(run, frame.header, payload, in_mailbox);
+            ended = run_one(run, frame, payload, in_mailbox);
             return;
         }
         const std::size_t bytes = frame.header.generation;
         const std::size_t stride = wire::batch_stride(bytes);
         for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
-            (void)run_one(run, frame.header, payload.subspan(at, bytes), false);
+            (void)run_one(run, frame, payload.subspan(at, bytes), false);
     });
-    if (!ended) (void)answers_.end_with_reply(frame.header, run.ran, {}, nullptr);
+    if (!ended) (void)answers_.end_with_reply(wire::context_of(frame), run.ran, {}, nullptr);
     return run.handed_over ? Taken::held : Taken::done;
 }
 
 // Without the lock. True: the call has ended, or nobody waits for its end.
-bool Dispatcher::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox) {
-    rove_here here{&engine_, run.function, call, run.ran};
+bool Dispatcher::run_one(Run& run, const wire::Frame& frame, Bytes payload, bool in_mailbox) {
+    rove_here here{&engine_, run.function, wire::context_of(frame), run.ran};
     here.payload_read = in_mailbox ? &run.payload_read : nullptr;
     if (run.is_large) here.large_read_at = &run.large_read_at;
-    if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
+    if (!in_mailbox && frame.header.kind == Kind::call) run.payload_read = true;
     run_here(run, here, payload);
     if (here.answer_lost && !here.ended) end_without_answer(here);
-    return here.ended || (call.flags & wire::kNoReply) != 0;
+    return here.ended || !here.call.wants_reply;
 }
 
 // The function was told that there is no memory for its answer, and has returned without another one: its call must not end as a success.
@@ -485,7 +485,7 @@ Dispatcher::Taken Dispatcher::park_for_code(PeerState* from, const wire::Frame& 
 void Dispatcher::on_load(const PeerState& from, const wire::Frame& frame) {
     const Digest digest = Digest::from(frame.extra.first<sizeof(Digest)>());
     const std::shared_ptr<PackageStore> package = cache_->package(digest);
-    const wire::FrameHeader to = frame.header;
+    const wire::CallContext to = wire::context_of(frame);
     if (!package) {
         const bool refused = from.code.refused && from.code.refused->first == digest;
         return answers_.end_with_error(

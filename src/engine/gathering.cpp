@@ -105,7 +105,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
     }
     if (gathering.state_ == Gathering::State::called && !here.ended && here.answer_lost)
         beside_.answers.end_with_error(here.call, no_memory());
-    else if (gathering.state_ == Gathering::State::called && !here.ended && (here.call.flags & wire::kNoReply) == 0)
+    else if (gathering.state_ == Gathering::State::called && !here.ended && here.call.wants_reply)
         (void)beside_.answers.end_with_reply(here.call, run.ran, {}, nullptr);
     return true;
 }
@@ -220,7 +220,7 @@ Gathering::Next Gathering::take_call(const wire::Frame& frame, rove_here& here) 
     if (wire::naming_of(frame.header) != wire::kByHandle || frame.header.handle != handle_)
         return refuse("sent a call of another function than its first part named");
     if (frame.header.node != peer_->id) return refuse("sent on a call whose payload came in parts");
-    here.call = frame.header;
+    here.call = wire::context_of(frame);
     here.call.node = peer_->back;
     here.ended = false;
     link_->release(Traffic::calls);

@@ -19,7 +19,7 @@ class NodeCore;
 struct rove_here {
     rove::Engine* engine;
     const rove::code::Function* function;
-    rove::wire::FrameHeader call;  // of the frame that runs
+    rove::wire::CallContext call;  // of the call that runs
     rove::RanAs ran;
     bool ended = false;
     std::vector<std::shared_ptr<rove::Block>> blocks{};     // buffers that it uses

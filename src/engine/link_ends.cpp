@@ -18,13 +18,13 @@ namespace {
 // there.
 template <typename End>
 void take_unsent(PeerState& peer, End&& end) REQUIRES(lock_of<EngineLock>) {
-    static_assert(noexcept(end(std::declval<const wire::FrameHeader&>())));
+    static_assert(noexcept(end(std::declval<const wire::CallContext&>())));
     for (const ByteBuffer& waiting : peer.outbox_of(Traffic::calls)) {
-        wire::FrameHeader header;
-        std::memcpy(&header, waiting.data(), sizeof header);
-        if (header.kind != Kind::call || header.node == peer.my_id) continue;
-        (void)peer.sends.sent_on.answered(header.node, header.call, header.generation);
-        end(header);
+        const wire::Frame frame = wire::frame_in(waiting);
+        const wire::CallContext call = wire::context_of(frame);
+        if (frame.header.kind != Kind::call || call.node == peer.my_id) continue;
+        (void)peer.sends.sent_on.answered(call.node, call.call, call.generation);
+        end(call);
     }
 }
 
@@ -114,9 +114,9 @@ void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) 
                                                                who(peer), because(peer.gone)));
     const auto end = [&](const Forwarded& call) noexcept {
         engine_lock_is_held();
-        answers_.end_with_error(header_of(call), not_taken);
+        answers_.end_with_error(context_of(call), not_taken);
     };
-    take_unsent(peer, [&](const wire::FrameHeader& call) noexcept {
+    take_unsent(peer, [&](const wire::CallContext& call) noexcept {
         engine_lock_is_held();
         answers_.end_with_error(call, not_sent);
     });
@@ -162,7 +162,7 @@ void LinkEnds::end_orphans() {
                         orphans.front().why + "; the call had been sent on there, and may have run");
         orphans.front().calls.take_all([&](const Forwarded& call) noexcept {
             engine_lock_is_held();
-            answers_.end_with_error(header_of(call), why);
+            answers_.end_with_error(context_of(call), why);
         });
     }
 }

@@ -2,16 +2,15 @@
 
 namespace rove {
 
-Status LocalFrames::add(wire::FrameHeader header, const FunctionId& function, Bytes payload) {
-    const std::size_t bytes = bytes_waiting(wire::kHeaderBytes + sizeof(FunctionId) + payload.size());
+Status LocalFrames::add(const wire::CallContext& call, const FunctionId& function, Bytes payload) {
+    wire::NamedCall frame(call, wire::kById, function.raw());
+    const std::size_t bytes = bytes_waiting(wire::kHeaderBytes + frame.extra.size() + payload.size());
     if (bytes_ + bytes > kOutboxBytesMax)
         return fail(ErrorCode::overloaded, "{} bytes of calls to itself wait on {}, the most there may", bytes_,
                     name_());
-    header.kind = wire::Kind::call;
-    header.flags |= wire::kById;
-    header.extra_bytes = sizeof(FunctionId);
-    header.body_bytes = static_cast<std::uint32_t>(sizeof(FunctionId) + payload.size());
-    frames_.push_back(waiting_frame(header, function.raw(), payload));
+    frame.header.extra_bytes = static_cast<std::uint16_t>(frame.extra.size());
+    frame.header.body_bytes = static_cast<std::uint32_t>(frame.extra.size() + payload.size());
+    frames_.push_back(waiting_frame(frame.header, frame.extra, payload));
     bytes_ += bytes;
     lead_.wake();
     return {};

@@ -19,7 +19,7 @@ public:
     LocalFrames(Lead& lead, std::function<std::string()> name) : lead_(lead), name_(std::move(name)) {}
 
     // A call by its function's id. overloaded: as much waits as may.
-    [[nodiscard]] Status add(wire::FrameHeader header, const FunctionId& function, Bytes payload)
+    [[nodiscard]] Status add(const wire::CallContext& call, const FunctionId& function, Bytes payload)
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool is_empty() const REQUIRES(lock_of<EngineLock>) { return frames_.empty(); }
     // The first, taken out: functions that run may add more. Precondition: there is one.

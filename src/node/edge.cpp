@@ -339,8 +339,8 @@ int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, 
                           int64_t timeout_ns, rove_pending* out) noexcept try {
     if (!here->node().is_usable()) return failed(here->node().why_unusable());
     const rove::Result<rove::CallTable::Id> id = here->engine->caller().call_from_here(
-        to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)), out != nullptr,
-        rove::deadline_of(timeout_ns));
+        to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)),
+        rove::wire::made_within(here->call, out != nullptr), rove::deadline_of(timeout_ns));
     if (!id) return failed(id.error());
     if (out != nullptr) *out = {here->engine, id->slot, id->generation};
     return ROVE_OK;

@@ -6,6 +6,7 @@
 #include "node/core.hpp"
 #include "node/host_symbols.hpp"
 #include "node/library_names.hpp"
+#include "peer/begun_call.hpp"
 #include "rove/edge.h"
 
 using rove::Bytes;
@@ -42,7 +43,7 @@ int end(rove_here* here, const Status& status) {
 
 // Nobody waits for the call's end, and its result is none that is checked.
 bool is_unawaited(const rove_here& here, std::size_t size) {
-    return (here.call.flags & rove::wire::kNoReply) != 0 && size <= rove::wire::kPayloadBytesMax;
+    return !here.call.wants_reply && size <= rove::wire::kPayloadBytesMax;
 }
 
 // Memory that runs out costs the call, and not the process.
@@ -104,11 +105,11 @@ int rove_fail(rove_here* here, const char* message) noexcept {
 }
 
 int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) noexcept {
-    if (here->is_over() || (payload == nullptr && size > 0) || here->call.hops == rove::wire::kHopsMax)
-        return ROVE_INVALID;
+    if (here->is_over() || (payload == nullptr && size > 0)) return ROVE_INVALID;
+    const std::optional<rove::wire::CallContext> call = rove::wire::sent_on(here->call);
+    if (!call) return ROVE_INVALID;
     return end_or_no_memory(here, [&] {
-        return here->engine->caller().send_on(
-            {node, here->function->id, bytes_of(payload, size), rove::wire::sent_on(here->call)});
+        return here->engine->caller().send_on({node, here->function->id, bytes_of(payload, size), *call});
     });
 }
 
@@ -127,9 +128,9 @@ int rove_post(rove_here* here, rove_node_id node, rove_function function, const 
     return or_no_memory([&] {
         const std::optional<rove::FunctionId> id = here->node().functions().id_of(function);
         if (!id || (payload == nullptr && size > 0)) return static_cast<int>(ROVE_INVALID);
-        const rove::wire::FrameHeader header{
-            .kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply, .node = here->node().id(), .hops = 0};
-        return code_of(here->engine->caller().send_on({node, *id, bytes_of(payload, size), header}), here);
+        const rove::wire::CallContext call =
+            rove::made_by(here->node().id(), {}, rove::wire::made_within(here->call, false));
+        return code_of(here->engine->caller().send_on({node, *id, bytes_of(payload, size), call}), here);
     });
 }
 

@@ -1,4 +1,4 @@
-// BegunCall: a call that has its slot and is not sent yet; and whether it may still be. And the header with which it is.
+// BegunCall: a call that has its slot and is not sent yet; whether it may still be, and the context with which it is.
 //
 // Threads: under the engine's lock.
 #pragma once
@@ -16,14 +16,13 @@ namespace rove {
     return fail(ErrorCode::timed_out, "the time that the call was given was over beforehand; it was not sent");
 }
 
-// The header of a call that this node makes itself, and of a batch or a ping with its kind. Nobody waits: `id` is nothing.
-[[nodiscard]] inline wire::FrameHeader call_header(const PeerState& to, CallId id, bool wants_reply,
-                                                   wire::Kind kind = wire::Kind::call) REQUIRES(lock_of<EngineLock>) {
-    return {.kind = kind,
-            .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
-            .generation = id.generation,
-            .node = to.my_id,
-            .call = id.slot};
+// The context of a call that this node makes itself, as the node is called where it is sent. Nobody waits: `id` is nothing.
+[[nodiscard]] constexpr wire::CallContext made_by(NodeId me, CallId id, wire::CallContext call) {
+    call.generation = id.generation;
+    call.node = me;
+    call.call = id.slot;
+    call.hops = 0;
+    return call;
 }
 
 // Gives the slot back unless the call was sent, also where memory ran out on the way.

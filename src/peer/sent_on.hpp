@@ -24,8 +24,8 @@ struct Forwarded {
     std::uint8_t hops = 0;
 };
 
-// The parts of the call's header that an answer to it needs.
-[[nodiscard]] inline wire::FrameHeader header_of(const Forwarded& call) {
+// The context of the call, for an answer to it.
+[[nodiscard]] inline wire::CallContext context_of(const Forwarded& call) {
     return {.generation = call.generation, .node = call.origin, .call = call.call, .hops = call.hops};
 }
 

@@ -10,6 +10,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <type_traits>
 
 #include "base/bytes.hpp"
 #include "base/ids.hpp"
@@ -66,14 +68,6 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 32);
 
-// The header of a call that its function forwards. The same caller waits for its end; the naming and the payload of the next call are its own.
-[[nodiscard]] constexpr FrameHeader sent_on(FrameHeader call) {
-    call.kind = Kind::call;
-    call.flags &= kNoReply;
-    ++call.hops;
-    return call;
-}
-
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kHeaderBytes = sizeof(FrameHeader);
 // The largest payload of one frame: 1/4 of a mailbox ring less room for header and extension, so that four of the largest
@@ -89,6 +83,40 @@ inline constexpr std::size_t kMessageBytesMax = 32 * 1024 * 1024;
 // How many times a call may be forwarded before it counts as lost in a circle. A walk over a graph of a million nodes that
 // forwards itself at each step would need a wider field: such a walk batches its steps (see examples).
 inline constexpr std::uint8_t kHopsMax = 255;
+
+// What travels with a call besides its function and payload, to whatever node runs it. header_of() and NamedCall write it into a frame, and
+// context_of() reads it; all other places copy it as a whole. `rove_here` keeps it while the function runs, and the answer is sent by it.
+struct CallContext {
+    std::uint32_t generation = 0;  // of the caller's slot
+    NodeId node = kNoNode;         // that made the call, and gets the answer
+    std::uint16_t call = 0;        // the caller's slot
+    std::uint8_t hops = 0;         // how many times the call was sent on
+    bool wants_reply = true;
+    friend constexpr bool operator==(const CallContext&, const CallContext&) = default;
+};
+static_assert(sizeof(CallContext) == 12 && std::is_trivially_copyable_v<CallContext>);
+
+// The context of a call that its function sends on: the same caller waits for its end. Nothing: it may not be sent on again.
+[[nodiscard]] constexpr std::optional<CallContext> sent_on(CallContext call) {
+    if (call.hops == kHopsMax) return std::nullopt;
+    ++call.hops;
+    return call;
+}
+
+// The context of a call that a function makes itself, while `call` runs it. Its caller is this node, and its hops count from 0.
+[[nodiscard]] constexpr CallContext made_within([[maybe_unused]] const CallContext& call, bool wants_reply) {
+    return {.wants_reply = wants_reply};
+}
+
+// Of a call, or of another frame that is answered as one or answers one.
+[[nodiscard]] constexpr FrameHeader header_of(const CallContext& call, Kind kind = Kind::call) {
+    return {.kind = kind,
+            .flags = call.wants_reply ? std::uint8_t{0} : kNoReply,
+            .generation = call.generation,
+            .node = call.node,
+            .call = call.call,
+            .hops = call.hops};
+}
 
 [[nodiscard]] constexpr std::uint64_t lines_of(std::size_t frame_bytes) {
     return (frame_bytes + kLineBytes - 1) / kLineBytes;
@@ -124,6 +152,26 @@ struct Frame {
 [[nodiscard]] constexpr std::uint8_t naming_of(const FrameHeader& call) {
     return call.flags & kNaming;
 }
+
+// Of a call, or of another frame that is answered as one.
+[[nodiscard]] constexpr CallContext context_of(const Frame& frame) {
+    const FrameHeader& header = frame.header;
+    return {.generation = header.generation,
+            .node = header.node,
+            .call = header.call,
+            .hops = header.hops,
+            .wants_reply = (header.flags & kNoReply) == 0};
+}
+
+// A call's frame but for its payload: the context, and how it names its function. `name`: the bytes for that, which outlive this.
+struct NamedCall {
+    NamedCall(const CallContext& call, std::uint32_t handle) : header(header_of(call)) { header.handle = handle; }
+    NamedCall(const CallContext& call, std::uint8_t naming, Bytes name) : header(header_of(call)), extra(name) {
+        header.flags |= naming;
+    }
+    FrameHeader header;
+    Bytes extra;
+};
 
 // Whether a header is one of a frame: a known kind, a body within the bound, an extension within the body and a multiple of 16. The node
 // checks what the numbers mean.

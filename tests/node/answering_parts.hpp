@@ -43,8 +43,8 @@ protected:
                    : std::string(to_string(end.error().code())) + ": " + end.error().message();
     }
     // A call that a peer has made, as its answer has to name it.
-    static wire::FrameHeader call_from(NodeId caller, std::uint8_t flags = 0) {
-        return {.kind = wire::Kind::call, .flags = flags, .generation = 9, .node = caller, .call = 5, .hops = 1};
+    static wire::CallContext call_from(NodeId caller, bool wants_reply = true) {
+        return {.generation = 9, .node = caller, .call = 5, .hops = 1, .wants_reply = wants_reply};
     }
     static bool contains(const std::string& text, std::string_view part) {
         return text.find(part) != std::string::npos;

@@ -180,8 +180,8 @@ TEST_F(AnswersTest, AReplyNamesTheCallAndWhoHasRunIt) {
 TEST_F(AnswersTest, APostHasNoAnswer) {
     PeerState& peer = neighbours_.add(2);
     const Hold hold(idle_.lead.mutex());
-    EXPECT_TRUE(answers_.end_with_reply(call_from(2, wire::kNoReply), RanAs::image, {}, nullptr));
-    answers_.end_with_error(call_from(2, wire::kNoReply), Error(ErrorCode::failed, "nobody hears of it"));
+    EXPECT_TRUE(answers_.end_with_reply(call_from(2, false), RanAs::image, {}, nullptr));
+    answers_.end_with_error(call_from(2, false), Error(ErrorCode::failed, "nobody hears of it"));
     EXPECT_TRUE(neighbours_.received_by(peer).empty());
 }
 
@@ -199,7 +199,7 @@ TEST_F(AnswersTest, AnAnswerToThisNodeEndsItsCall) {
     PeerState& peer = neighbours_.add(2);
     const CallId own = call(peer);
     const Hold hold(idle_.lead.mutex());
-    wire::FrameHeader to = call_from(neighbours_.routes.id());
+    wire::CallContext to = call_from(neighbours_.routes.id());
     to.generation = own.generation;
     to.call = own.slot;
     EXPECT_TRUE(answers_.end_with_reply(to, RanAs::image, Bytes(as_bytes(std::string_view("here"))), nullptr));

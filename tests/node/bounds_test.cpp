@@ -480,7 +480,7 @@ TEST_F(Bounds, WhatIsAllocatedForWhoHasGoneIsFreed) {
     const Resident* allocate = Residents::find(built_ins().allocate);
     ASSERT_NE(allocate, nullptr);
     const std::uint64_t bytes = 8192;
-    rove_here here{&core.load()->engine(), nullptr, {.kind = Kind::call, .node = gone}, RanAs::resident};
+    rove_here here{&core.load()->engine(), nullptr, {.node = gone}, RanAs::resident};
     allocate->entry(&here, &bytes, sizeof bytes);
     Guest next(NodeOptions{.log = "off"}, server.address());
     EXPECT_EQ(next.link.allocate<char>(within(20s), bytes).get().size(), bytes);

@@ -51,7 +51,7 @@ protected:
         function.name = known->name;
         rove_here here{.engine = &engine_,
                        .function = &function,
-                       .call = {.kind = Kind::call, .generation = 9, .node = caller, .call = 5},
+                       .call = {.generation = 9, .node = caller, .call = 5},
                        .ran = RanAs::resident};
         known->entry(&here, payload.data(), payload.size());
     }

@@ -19,8 +19,9 @@ protected:
     [[nodiscard]] static Bytes bytes(std::string_view text) { return as_bytes(text); }
     // A function that is called by a name that it has in every program that has it.
     [[nodiscard]] Outgoing to(std::string_view payload, bool wants_reply = true) const {
-        return {
-            .callee = {.id = &kFunction, .name = "some:run"}, .payload = bytes(payload), .wants_reply = wants_reply};
+        return {.callee = {.id = &kFunction, .name = "some:run"},
+                .payload = bytes(payload),
+                .context = {.wants_reply = wants_reply}};
     }
     std::shared_ptr<PeerState> add(NodeId id) {
         PeerState& added = neighbours_.add(id);
@@ -213,18 +214,18 @@ TEST_F(CallerTest, WhatBelongsToAMeetingGoesInThatMeetingOnly) {
 
 TEST_F(CallerTest, ACallIsSentOnInItsCallersName) {
     const auto next = add(2);
-    Onward onward{.node = 2, .function = kFunction, .payload = bytes("on"), .header = call_from(3)};
+    Onward onward{.node = 2, .function = kFunction, .payload = bytes("on"), .context = call_from(3)};
     ASSERT_TRUE(caller_.send_on(onward));
     const auto calls = calls_of(*next);
     ASSERT_EQ(calls.size(), 1U);
-    EXPECT_EQ(calls[0].header.node, 3U);
-    EXPECT_EQ(calls[0].header.call, 5);
+    EXPECT_EQ(wire::context_of({calls[0].header, {}, {}}), call_from(3));
     onward.node = 9;
     EXPECT_EQ(caller_.send_on(onward).error().message(), "there is no node 9: there are 4");
     onward.node = neighbours_.routes.id();
     ASSERT_TRUE(caller_.send_on(onward));
     const Hold hold(idle_.lead.mutex());
-    EXPECT_FALSE(local_.is_empty()) << "to this node itself";
+    ASSERT_FALSE(local_.is_empty()) << "to this node itself";
+    EXPECT_EQ(wire::context_of(wire::frame_in(local_.take_first().front())), call_from(3));
 }
 
 TEST_F(CallerTest, NoCallIsSentWhenTheNodeEnds) {

@@ -52,7 +52,7 @@ TEST_P(Callers, AReplyToALivingClientIsRefused) {
 // Runs with the honest client, while the server waits for its answer: the enemy answers first.
 const Peer* enemys_link = nullptr;
 wire::FrameHeader forged(Here& here, Kind kind) {
-    const wire::FrameHeader& call = here.raw()->call;
+    const wire::CallContext& call = here.raw()->call;
     return {
         .kind = kind, .generation = call.generation, .node = detail::Edge::state(*enemys_link)->id, .call = call.call};
 }
@@ -104,7 +104,7 @@ TEST_P(Callers, NobodyHasCodeSentToAClient) {
 void answer_others(Here& here) {
     const Result<Peer> found = detail::Edge::peer(here.raw()->node(), here.raw()->call.node);
     ASSERT_TRUE(found);
-    const wire::FrameHeader& own = here.raw()->call;
+    const wire::CallContext& own = here.raw()->call;
     const int forged = 99;
     for (std::uint16_t call = 0; call < 8; ++call)
         for (std::uint32_t generation = own.generation - 2; generation != own.generation + 3; ++generation)

@@ -239,7 +239,7 @@ void ask(Here& here, std::uint32_t node) {
 }
 // Gives the message that rove_forward's caller would log.
 std::string pass_on_or_say_why(Here& here, std::uint32_t to) {
-    const Onward onward{.node = to, .function = FunctionId{}, .payload = {}, .header = {.flags = wire::kNoReply}};
+    const Onward onward{.node = to, .function = FunctionId{}, .payload = {}, .context = {.wants_reply = false}};
     const Status sent = here.raw()->engine->caller().send_on(onward);
     return sent ? "" : std::string(to_string(sent.error().code())) + ": " + sent.error().message();
 }

@@ -133,7 +133,7 @@ struct PieceOfResult {
     std::uint32_t offset, total_bytes, bytes;
 };
 void answer(Here& here, const std::vector<PieceOfResult>& pieces, bool ends) {
-    const wire::FrameHeader& call = here.raw()->call;
+    const wire::CallContext& call = here.raw()->call;
     const wire::FrameHeader reply{
         .generation = call.generation, .node = detail::Edge::state(*enemys_link)->id, .call = call.call};
     for (const PieceOfResult& each : pieces) {

@@ -27,7 +27,7 @@ protected:
     // A call of `caller` that this node sends on to the peer.
     void send_on(PeerState& to, NodeId caller) {
         const Hold hold(idle_.lead.mutex());
-        value_or_throw(neighbours_.sender.send(to, Traffic::calls, call_from(caller), {}, {}));
+        value_or_throw(neighbours_.sender.send(to, Traffic::calls, wire::header_of(call_from(caller)), {}, {}));
     }
 };
 
@@ -79,7 +79,7 @@ TEST_F(LinkEndsTest, WhatAMemberHasTakenIsItsOwnToAnswerUntilItsProcessIsGone) {
     send_on(member, 3);
     const ByteBuffer more(60'000);
     for (int i = 0; i < 100 && member.link->lines_credited(Traffic::calls) == 0; ++i) {
-        value_or_throw(neighbours_.sender.send(member, Traffic::calls, call_from(3, wire::kNoReply), {}, more));
+        value_or_throw(neighbours_.sender.send(member, Traffic::calls, wire::header_of(call_from(3, false)), {}, more));
         (void)neighbours_.received_by(member, Traffic::calls);
     }
     ASSERT_GT(member.link->lines_credited(Traffic::calls), 0U);

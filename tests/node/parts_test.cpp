@@ -41,7 +41,7 @@ class LocalFramesTest : public testing::Test {
 protected:
     Status add(std::size_t bytes) {
         const Hold hold(idle_.lead.mutex());
-        return local_.add({.flags = wire::kNoReply, .node = 0}, FunctionId{}, ByteBuffer(bytes, std::byte{7}));
+        return local_.add({.node = 0, .wants_reply = false}, FunctionId{}, ByteBuffer(bytes, std::byte{7}));
     }
     IdleLead idle_;
     LocalFrames local_{idle_.lead, &IdleLead::name};
