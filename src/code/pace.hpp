@@ -7,7 +7,8 @@
 // A short run that the kernel interrupts looks like a long one. So a function is tried again, also where all threads are taken, once none of
 // its runs is long any more: nothing but another run could show what it is. Not one that was never short, and long several times.
 //
-// Threads: under the engine's lock, but for is_long and is_short, which anybody may read.
+// Threads: any. The engines of a node share it, each under its own lock, so its parts are atomic. Where two engines write at once, what one
+// run has shown may be lost, and the next run shows it; the places are counted exactly.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +25,11 @@ public:
     [[nodiscard]] bool is_long() const { return is_long_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool is_short() const { return is_short_.load(std::memory_order_relaxed); }
     // Long, as far as is known, but perhaps by chance.
-    [[nodiscard]] bool may_be_tried() const { return places_ == 0 && (was_short_ || long_ends_ < kLongEnds); }
+    [[nodiscard]] bool may_be_tried() const {
+        return get(places_) == 0 && (get(was_short_) || get(long_ends_) < kLongEnds);
+    }
     // A run of it has ended, however long it took.
-    [[nodiscard]] bool has_ended() const { return was_short_ || has_ended_apart_; }
+    [[nodiscard]] bool has_ended() const { return get(was_short_) || get(has_ended_apart_); }
 
     // A run of it keeps the mailboxes waiting.
     void seen_long() {
@@ -37,37 +40,43 @@ public:
     void ended_at_once() {
         if (is_short()) return;
         set(is_short_, true);
-        was_short_ = true;
+        set(was_short_, true);
     }
     // One has ended that had a thread of its own. `took`: without the time in which its large payload was read, which is `reading`; what was
     // read has to be freed as well.
     void ended(Duration took, Duration reading) {
-        has_ended_apart_ = true;
+        set(has_ended_apart_, true);
         if (took < std::max(kShort, reading))
             set(is_long_, false);
-        else if (long_ends_ < kLongEnds)
-            ++long_ends_;
+        else if (const unsigned ends = get(long_ends_); ends < kLongEnds)
+            set(long_ends_, ends + 1);
     }
     // Around a run by which nothing is learnt.
     struct Short {
         bool is, was;
     };
-    [[nodiscard]] Short how_short() const { return {is_short(), was_short_}; }
+    [[nodiscard]] Short how_short() const { return {is_short(), get(was_short_)}; }
     void set_short(Short before) {
         set(is_short_, before.is);
-        was_short_ = before.was;
+        set(was_short_, before.was);
     }
 
     // Runs of it that have a thread of their own, and do not wait for calls.
-    void take_place() { ++places_; }
-    void give_place() { --places_; }
+    void take_place() { places_.fetch_add(1, std::memory_order_relaxed); }
+    void give_place() { places_.fetch_sub(1, std::memory_order_relaxed); }
 
 private:
     static constexpr unsigned kLongEnds = 3;
-    static void set(std::atomic<bool>& which, bool to) { which.store(to, std::memory_order_relaxed); }
-    std::atomic<bool> is_long_{false}, is_short_{false};
-    bool was_short_ = false, has_ended_apart_ = false;
-    unsigned long_ends_ = 0, places_ = 0;
+    template <typename T>
+    static T get(const std::atomic<T>& which) {
+        return which.load(std::memory_order_relaxed);
+    }
+    template <typename T>
+    static void set(std::atomic<T>& which, T to) {
+        which.store(to, std::memory_order_relaxed);
+    }
+    std::atomic<bool> is_long_{false}, is_short_{false}, was_short_{false}, has_ended_apart_{false};
+    std::atomic<unsigned> long_ends_{0}, places_{0};
 };
 
 }  // namespace rove::code
