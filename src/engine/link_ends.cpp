@@ -157,14 +157,11 @@ void LinkEnds::keep_replies_of(PeerState& peer) {
 }
 
 void LinkEnds::end_orphans() {
-    for (auto& orphans = absent_.orphans(); !orphans.empty(); orphans.pop_front()) {
-        const Error why(ErrorCode::disconnected,
-                        orphans.front().why + "; the call had been sent on there, and may have run");
-        orphans.front().calls.take_all([&](const Forwarded& call) noexcept {
+    for (AbsentMembers::Orphans& orphans : absent_.take_orphans())
+        orphans.calls.take_all([&](const Forwarded& call) noexcept {
             engine_lock_is_held();
-            answers_.end_with_error(context_of(call), why);
+            answers_.end_with_error(context_of(call), orphans.why);
         });
-    }
 }
 
 }  // namespace rove

@@ -1,6 +1,7 @@
 // SharedState: what is one for a whole node, however many engines serve it, and what their parts use of it.
 //
-// Threads: under the lock of the node's engine, as long as it has one engine; memory has a lock of its own.
+// Threads: any. Each of these has a lock of its own. It is taken under an engine's lock or under none, and nothing else is asked under it: no
+// engine's lock, and none of the others. A call from one node to another takes none of them once both know its function.
 #pragma once
 
 #include "peer/absent_members.hpp"
@@ -14,10 +15,10 @@ namespace rove {
 struct SharedState {
     explicit SharedState(std::size_t buffer_bytes_max) : memory(buffer_bytes_max) {}
 
-    Routes routes;
-    Complaints complaints GUARDED_BY(lock_of<EngineLock>);  // of peers
-    AbsentMembers absent GUARDED_BY(lock_of<EngineLock>);   // members without a link
-    OwnFunctions own_functions GUARDED_BY(lock_of<EngineLock>);
+    Routes routes;          // under the lock of the one engine
+    Complaints complaints;  // of peers
+    AbsentMembers absent;   // members without a link
+    OwnFunctions own_functions;
     MemoryTable memory;
 };
 

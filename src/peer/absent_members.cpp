@@ -21,6 +21,7 @@ ByteBuffer whole(wire::FrameHeader header, Bytes extra, Bytes payload) {
 }  // namespace
 
 void AbsentMembers::lost(NodeId member, const Process& process, std::string why) {
+    const MutexLock lock(mutex_);
     Member& absent = members_[member];
     absent.why = std::move(why);
     absent.was_met = true;
@@ -28,6 +29,7 @@ void AbsentMembers::lost(NodeId member, const Process& process, std::string why)
 }
 
 void AbsentMembers::had_taken(NodeId member, SentOn& calls) {
+    const MutexLock lock(mutex_);
     if (calls.empty()) return;
     Member& absent = members_[member];
     calls.were_taken();
@@ -36,6 +38,7 @@ void AbsentMembers::had_taken(NodeId member, SentOn& calls) {
 }
 
 void AbsentMembers::expected(NodeId member, const Process& process, std::string why) {
+    const MutexLock lock(mutex_);
     const auto [place, is_new] = members_.try_emplace(member);
     Member& absent = place->second;
     if (is_new || absent.gone_since) absent.why = std::move(why);
@@ -45,6 +48,7 @@ void AbsentMembers::expected(NodeId member, const Process& process, std::string 
 }
 
 void AbsentMembers::gone(NodeId member, std::string why, TimePoint now) {
+    const MutexLock lock(mutex_);
     Member& absent = members_[member];
     if (!absent.was_met) absent.why = std::move(why);  // otherwise why the link ended says more
     absent.gone_since = now;
@@ -52,14 +56,17 @@ void AbsentMembers::gone(NodeId member, std::string why, TimePoint now) {
 }
 
 void AbsentMembers::caller_left(NodeId origin) {
+    const MutexLock lock(mutex_);
     for (auto& [id, member] : members_) member.sent_on.left(origin);
 }
 
 void AbsentMembers::answered(const wire::FrameHeader& call) {
+    const MutexLock lock(mutex_);
     for (auto& [id, member] : members_) (void)member.sent_on.answered(call.node, call.call, call.generation);
 }
 
 AbsentMembers::Met AbsentMembers::met(NodeId id, const Process& process) {
+    const MutexLock lock(mutex_);
     const auto found = members_.find(id);
     if (found == members_.end()) return {};
     Member& member = found->second;
@@ -74,7 +81,8 @@ AbsentMembers::Met AbsentMembers::met(NodeId id, const Process& process) {
 }
 
 bool AbsentMembers::drop_old(TimePoint now) {
-    if (bytes_ == 0 && errors_ == 0) return false;
+    if (kept_bytes() == 0 && kept_errors() == 0) return false;
+    const MutexLock lock(mutex_);
     std::size_t dropped = 0;
     for (auto& [id, member] : members_) {
         if (!member.gone_since || now < *member.gone_since + kKeptForNextMax) continue;
@@ -89,7 +97,8 @@ bool AbsentMembers::drop_old(TimePoint now) {
 }
 
 std::optional<TimePoint> AbsentMembers::drop_due() const {
-    if (bytes_ == 0 && errors_ == 0) return std::nullopt;
+    if (kept_bytes() == 0 && kept_errors() == 0) return std::nullopt;
+    const MutexLock lock(mutex_);
     std::optional<TimePoint> due;
     for (const auto& [id, member] : members_)
         if (member.gone_since && !member.frames.empty())
@@ -98,9 +107,10 @@ std::optional<TimePoint> AbsentMembers::drop_due() const {
     return due;
 }
 
-const std::string* AbsentMembers::why(NodeId member) const {
+std::optional<std::string> AbsentMembers::why(NodeId member) const {
+    const MutexLock lock(mutex_);
     const auto found = members_.find(member);
-    return found != members_.end() && !found->second.why.empty() ? &found->second.why : nullptr;
+    return found != members_.end() && !found->second.why.empty() ? std::optional(found->second.why) : std::nullopt;
 }
 
 void AbsentMembers::drop_first(Member& member) {
@@ -117,12 +127,15 @@ void AbsentMembers::drop_first(Member& member) {
 // Without memory they stay where they are.
 void AbsentMembers::orphan(SentOn& calls, const std::string& why) {
     if (calls.empty()) return;
-    orphans_.push_back({.calls = {}, .why = why});
+    orphans_.push_back(
+        {.calls = {},
+         .why = Error(ErrorCode::disconnected, why + "; the call had been sent on there, and may have run")});
     orphans_.back().calls = std::exchange(calls, {});
 }
 
 AbsentMembers::Kept AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload,
                                         TimePoint now) {
+    const MutexLock lock(mutex_);
     const auto found = members_.find(id);
     if (found == members_.end()) return Kept::unknown;
     return keep(found->second, header, extra, payload, now);

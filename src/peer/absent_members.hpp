@@ -5,13 +5,17 @@
 // member is met. Another process may have its id by then, and the reply may be for a call of that process: it gets all kept frames, and
 // recognises its own calls by their generations, which begin at random. Frames for a process that has ended are dropped after
 // kKeptForNextMax, because there may never be another one. Calls that it had taken from others may have ended with it: their callers
-// are notified as soon as that is known (orphans()).
+// are notified as soon as that is known (take_orphans()).
 //
-// Threads: under the engine's lock.
+// They are the whole node's: an engine that meets a member gets what any engine has kept for it.
+//
+// Threads: any. It has a lock of its own, which is taken under that of an engine, and under which nothing else is asked.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,7 +25,8 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
-#include "lead/engine_lock.hpp"
+#include "base/mutex.hpp"
+#include "base/result.hpp"
 #include "peer/calls.hpp"
 #include "peer/sent_on.hpp"
 #include "rove/node.hpp"
@@ -62,39 +67,42 @@ public:
     };
 
     // The link to it has ended.
-    void lost(NodeId member, const Process& process, std::string why) REQUIRES(lock_of<EngineLock>);
+    void lost(NodeId member, const Process& process, std::string why) EXCLUDES(mutex_);
     // These were sent on to it over that link, and taken. It is known to be lost. Without memory `calls` stays as it is.
-    void had_taken(NodeId member, SentOn& calls) REQUIRES(lock_of<EngineLock>);
+    void had_taken(NodeId member, SentOn& calls) EXCLUDES(mutex_);
     // The control plane tries to meet that process.
-    void expected(NodeId member, const Process& process, std::string why) REQUIRES(lock_of<EngineLock>);
+    void expected(NodeId member, const Process& process, std::string why) EXCLUDES(mutex_);
     // Its process has ended, or left.
-    void gone(NodeId member, std::string why, TimePoint now) REQUIRES(lock_of<EngineLock>);
+    void gone(NodeId member, std::string why, TimePoint now) EXCLUDES(mutex_);
     // There is a link to it. Gives what was kept for its id, and the calls that had been sent on to that process.
-    [[nodiscard]] Met met(NodeId member, const Process& process) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Met met(NodeId member, const Process& process) EXCLUDES(mutex_);
     // Drops what has been kept for kKeptForNextMax for processes that have gone, in steps. True: there is more.
-    [[nodiscard]] bool drop_old(TimePoint now) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool drop_old(TimePoint now) EXCLUDES(mutex_);
     // When that is due next.
-    [[nodiscard]] std::optional<TimePoint> drop_due() const REQUIRES(lock_of<EngineLock>);
-    // Calls that were on processes that have gone, and why, process by process; each until its calls are taken. A call may be added
-    // while others are.
+    [[nodiscard]] std::optional<TimePoint> drop_due() const EXCLUDES(mutex_);
+    // Calls that were on processes that have gone, process by process, and what their callers are to be told. Whoever takes them tells them.
+    // Needs no memory.
     struct Orphans {
         SentOn calls;
-        std::string why;
+        Error why;
     };
-    [[nodiscard]] std::deque<Orphans>& orphans() REQUIRES(lock_of<EngineLock>) { return orphans_; }
+    [[nodiscard]] std::list<Orphans> take_orphans() noexcept EXCLUDES(mutex_) {
+        const MutexLock lock(mutex_);
+        return std::exchange(orphans_, {});
+    }
 
     // The caller of calls that were sent on to them has gone; one of them was answered another way.
-    void caller_left(NodeId origin) REQUIRES(lock_of<EngineLock>);
-    void answered(const wire::FrameHeader& call) REQUIRES(lock_of<EngineLock>);
+    void caller_left(NodeId origin) EXCLUDES(mutex_);
+    void answered(const wire::FrameHeader& call) EXCLUDES(mutex_);
 
-    // Why there is no link; null: nothing is known of the member.
-    [[nodiscard]] const std::string* why(NodeId member) const REQUIRES(lock_of<EngineLock>);
+    // Why there is no link; nothing: nothing is known of the member.
+    [[nodiscard]] std::optional<std::string> why(NodeId member) const EXCLUDES(mutex_);
     // Keeps a reply, or a part of one, within the bounds above.
     [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now)
-        REQUIRES(lock_of<EngineLock>);
+        EXCLUDES(mutex_);
     // For all members together: bytes of results, and errors.
-    [[nodiscard]] std::size_t kept_bytes() const REQUIRES(lock_of<EngineLock>) { return bytes_; }
-    [[nodiscard]] std::size_t kept_errors() const REQUIRES(lock_of<EngineLock>) { return errors_; }
+    [[nodiscard]] std::size_t kept_bytes() const { return bytes_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::size_t kept_errors() const { return errors_.load(std::memory_order_relaxed); }
 
 private:
     using Call = std::tuple<NodeId, std::uint16_t, std::uint32_t>;  // origin, call, generation
@@ -115,18 +123,19 @@ private:
         std::size_t errors = 0;              // of `frames`
         std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when
     };
-    void drop_first(Member& member) REQUIRES(lock_of<EngineLock>);
-    void orphan(SentOn& calls, const std::string& why) REQUIRES(lock_of<EngineLock>);
+    void drop_first(Member& member) REQUIRES(mutex_);
+    void orphan(SentOn& calls, const std::string& why) REQUIRES(mutex_);
     [[nodiscard]] Kept keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now)
-        REQUIRES(lock_of<EngineLock>);
+        REQUIRES(mutex_);
     [[nodiscard]] Kept keep_error(Member& member, wire::FrameHeader header, std::string_view text, TimePoint now)
-        REQUIRES(lock_of<EngineLock>);
+        REQUIRES(mutex_);
 
+    mutable Mutex mutex_;
     // One line each, as long as they are away.
-    std::unordered_map<NodeId, Member> members_ GUARDED_BY(lock_of<EngineLock>);
-    std::deque<Orphans> orphans_ GUARDED_BY(lock_of<EngineLock>);
-    std::size_t bytes_ GUARDED_BY(lock_of<EngineLock>) = 0;
-    std::size_t errors_ GUARDED_BY(lock_of<EngineLock>) = 0;
+    std::unordered_map<NodeId, Member> members_ GUARDED_BY(mutex_);
+    std::list<Orphans> orphans_ GUARDED_BY(mutex_);
+    // Changed under the lock. Mostly nothing is kept, and who goes to sleep need not take it to see that.
+    std::atomic<std::size_t> bytes_{0}, errors_{0};
 };
 
 }  // namespace rove

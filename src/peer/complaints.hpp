@@ -5,19 +5,17 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/mutex.hpp"
 
 namespace rove {
 
-// Ten lines a second; those beyond are for whoever asks for `debug`. Not locked: each belongs to one thread, or to what a lock guards.
+// Ten lines a second; those beyond are for whoever asks for `debug`.
+//
+// Threads: any. It has a lock of its own, under which nothing else is asked.
 class Complaints {
 public:
-    void say(std::string_view node, std::string_view text) {
-        const TimePoint now = Clock::now();
-        if (now - since_ > std::chrono::seconds(1)) {
-            since_ = now;
-            said_ = 0;
-        }
-        if (++said_ <= kLinesASecond)
+    void say(std::string_view node, std::string_view text) EXCLUDES(mutex_) {
+        if (may_say_more())
             log().warn("{}: {}", node, text);
         else
             log().debug("{}: {}", node, text);
@@ -25,8 +23,20 @@ public:
 
 private:
     static constexpr unsigned kLinesASecond = 10;
-    TimePoint since_{};
-    unsigned said_ = 0;
+
+    [[nodiscard]] bool may_say_more() EXCLUDES(mutex_) {
+        const TimePoint now = Clock::now();
+        const MutexLock lock(mutex_);
+        if (now - since_ > std::chrono::seconds(1)) {
+            since_ = now;
+            said_ = 0;
+        }
+        return ++said_ <= kLinesASecond;
+    }
+
+    Mutex mutex_;
+    TimePoint since_ GUARDED_BY(mutex_){};
+    unsigned said_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace rove

@@ -160,9 +160,8 @@ bool Sender::route_downwards(const wire::Frame& frame) {
 
 // Why a member cannot be reached.
 Error Sender::absent(NodeId node) const {
-    const std::string* why = absent_.why(node);
     return {ErrorCode::disconnected,
-            why != nullptr ? *why : fmt::format("node {} has not been met, or has left", node)};
+            absent_.why(node).value_or(fmt::format("node {} has not been met, or has left", node))};
 }
 
 }  // namespace rove
