@@ -12,7 +12,7 @@
 //   Peers         whom the engine has met; LinkEnds beside it
 //
 // A node has one engine. What engines of one node would share is the code cache, which has a place for each of them (code/leaders.hpp), and
-// SharedState, which is guarded by the one engine's lock and needs one of its own before a node has two.
+// SharedState, whose parts have locks of their own.
 //
 // Threads. One lock, the lead's, guards all state. One thread at a time leads (lead.hpp): it drains mailboxes and runs functions in place,
 // without the lock. Where a function runs long, another thread leads; its frame is held in the mailbox until it ends. Long functions
@@ -70,6 +70,7 @@ public:
     [[nodiscard]] Caller& caller() { return caller_; }
     [[nodiscard]] OwnCalls& own_calls() { return own_calls_; }
     [[nodiscard]] Answers& answers() { return answers_; }
+    [[nodiscard]] Routes& routes() { return routes_; }
     [[nodiscard]] Peers& peers() { return peers_; }
     [[nodiscard]] Gatherings& gatherings() { return gatherings_; }
     [[nodiscard]] LockedFabric& fabric() { return locked_fabric_; }
@@ -134,6 +135,7 @@ private:
     OwnThreads own_threads_;
     Runner runner_;
     LocalFrames local_;
+    Routes routes_;
     Peers peers_;
     Sender sender_ GUARDED_BY(lock_of<EngineLock>);
     CodeExchange exchange_ GUARDED_BY(lock_of<EngineLock>);

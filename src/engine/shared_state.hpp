@@ -6,8 +6,8 @@
 
 #include "peer/absent_members.hpp"
 #include "peer/complaints.hpp"
+#include "peer/node_ids.hpp"
 #include "peer/own_functions.hpp"
-#include "peer/routes.hpp"
 #include "services/memory.hpp"
 
 namespace rove {
@@ -15,7 +15,7 @@ namespace rove {
 struct SharedState {
     explicit SharedState(std::size_t buffer_bytes_max) : memory(buffer_bytes_max) {}
 
-    Routes routes;          // under the lock of the one engine
+    NodeIds ids;
     Complaints complaints;  // of peers
     AbsentMembers absent;   // members without a link
     OwnFunctions own_functions;

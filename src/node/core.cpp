@@ -85,7 +85,7 @@ Status NodeCore::start(std::unique_ptr<fabric::Fabric> fabric) {
     }
     ROVE_CHECK(engine_.open(std::move(fabric)));
     ROVE_TRY(control_, control::Control::create({.options = options_,
-                                                 .routes = shared_.routes,
+                                                 .routes = engine_.routes(),
                                                  .peers = engine_.peers(),
                                                  .fabric = engine_.fabric(),
                                                  .functions = functions_,
@@ -112,7 +112,7 @@ Status NodeCore::start(std::unique_ptr<fabric::Fabric> fabric) {
     // stands by and runs no function; with one thread each function runs to its end.
     if (options_.own_thread) ROVE_CHECK(engine_.start_threads(options_.threads < 2 ? 1 : options_.threads + 2));
     if (!options_.join.empty()) return control_->join(options_.join);
-    if (!options_.listen.empty()) shared_.routes.set_identity(0, 1);
+    if (!options_.listen.empty()) shared_.ids.set_identity(0, 1);
     control_->identity_known();
     return {};
 }

@@ -33,7 +33,7 @@ public:
     // ---- its parts; whatever takes a lock is said there
     // The one that works for it; a running function's is rove_here's.
     [[nodiscard]] Engine& engine() { return engine_; }
-    [[nodiscard]] Routes& routes() { return shared_.routes; }
+    [[nodiscard]] NodeIds& ids() { return shared_.ids; }
     [[nodiscard]] MemoryTable& memory() { return shared_.memory; }
     [[nodiscard]] NodeFunctions& functions() { return functions_; }
     [[nodiscard]] Objects& objects() { return objects_; }
@@ -41,8 +41,8 @@ public:
     // ---- what it is
     [[nodiscard]] const NodeOptions& options() const { return options_; }
     [[nodiscard]] const std::string& address() const { return address_; }
-    [[nodiscard]] NodeId id() const { return shared_.routes.id(); }
-    [[nodiscard]] std::uint32_t node_count() const { return shared_.routes.node_count(); }
+    [[nodiscard]] NodeId id() const { return shared_.ids.id(); }
+    [[nodiscard]] std::uint32_t node_count() const { return shared_.ids.node_count(); }
     [[nodiscard]] std::string name() const;  // "node 2", "this client": for messages
 
     // ---- for threads of the program

@@ -4,20 +4,10 @@
 
 namespace rove {
 
-void Routes::set_identity(NodeId id, std::uint32_t node_count) {
-    id_.store(id, std::memory_order_relaxed);
-    set_node_count(node_count);
-}
-
-void Routes::set_node_count(std::uint32_t node_count) {
-    if (node_count > node_count_.load(std::memory_order_relaxed))
-        node_count_.store(node_count, std::memory_order_relaxed);
-}
-
 NodeId Routes::name_for(const PeerState& peer) {
     if (peer.member || is_client(peer.id)) return peer.id;
     const bool has_name = (peer.back & kForeignBit) != 0 && !is_client(peer.back);
-    return has_name ? peer.back : kForeignBit | foreign_names_++;
+    return has_name ? peer.back : node_.new_foreign_name();
 }
 
 void Routes::enter(PeerState& peer) {

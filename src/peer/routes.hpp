@@ -1,20 +1,21 @@
-// Routes: who this node is among the nodes that joined one another, and which peer a frame for a node is sent to.
+// Routes: to which of an engine's peers a frame for a node is sent. Peers of the node's other engines are not among them: their states are
+// under another lock.
 //
 // A frame names a node in one of three ways: a member by its dense id, a client by the id that its home node gave it, and a node of which
 // this one is a client by a name that only this node uses (`foreign`), because that node's dense id may be a member's here as well.
 //
-// Threads: under the engine's lock, but for id() and node_count(), which any thread may read.
+// Threads: under the engine's lock, but for what is the whole node's (NodeIds), which any thread may ask.
 //
 // Invariant: each peer that is entered has a link, and is found under exactly one name, PeerState::back.
 #pragma once
 
-#include <atomic>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "base/ids.hpp"
 #include "lead/engine_lock.hpp"
+#include "peer/node_ids.hpp"
 
 namespace rove {
 
@@ -22,11 +23,15 @@ struct PeerState;
 
 class Routes {
 public:
-    [[nodiscard]] NodeId id() const { return id_.load(std::memory_order_relaxed); }
-    // Nodes that joined one another, this one included, as far as it knows: it only grows.
-    [[nodiscard]] std::uint32_t node_count() const { return node_count_.load(std::memory_order_relaxed); }
-    void set_identity(NodeId id, std::uint32_t node_count);
-    void set_node_count(std::uint32_t node_count);
+    explicit Routes(NodeIds& node) : node_(node) {}
+
+    // ---- of the whole node
+    [[nodiscard]] NodeId id() const { return node_.id(); }
+    [[nodiscard]] std::uint32_t node_count() const { return node_.node_count(); }
+    void set_identity(NodeId id, std::uint32_t node_count) { node_.set_identity(id, node_count); }
+    void set_node_count(std::uint32_t node_count) { node_.set_node_count(node_count); }
+
+    // ---- of the engine
 
     // The name by which this node addresses a peer that it has just met: its id, or a foreign name, which the peer keeps if it has one.
     [[nodiscard]] NodeId name_for(const PeerState& peer) REQUIRES(lock_of<EngineLock>);
@@ -50,12 +55,10 @@ public:
     [[nodiscard]] bool is_home_of(NodeId node) const REQUIRES(lock_of<EngineLock>) { return home_of(node) == id(); }
 
 private:
-    std::atomic<NodeId> id_{0};
-    std::atomic<std::uint32_t> node_count_{1};
+    NodeIds& node_;
     std::vector<PeerState*> members_ GUARDED_BY(lock_of<EngineLock>);
     std::unordered_map<NodeId, PeerState*> clients_ GUARDED_BY(lock_of<EngineLock>);  // of this node
     std::unordered_map<NodeId, PeerState*> foreign_ GUARDED_BY(lock_of<EngineLock>);
-    NodeId foreign_names_ GUARDED_BY(lock_of<EngineLock>) = 0;  // given, ever
     // The client that to() found last: most replies go to one client after the other.
     mutable PeerState* routed_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     mutable NodeId routed_id_ GUARDED_BY(lock_of<EngineLock>) = kNoNode;

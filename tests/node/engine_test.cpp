@@ -77,10 +77,11 @@ TEST_F(TwoEngines, EachAnswersItsOwnPeer) {
     EXPECT_EQ(second_.server.peers().counters(*second_.to_client).frames_received, 1U);
 }
 
-TEST_F(TwoEngines, ShareTheNodesRoutes) {
-    const Hold hold(first_.server.lock());
-    EXPECT_EQ(server_.state().routes.to(client_id(0, 1)), first_.to_client.get());
-    EXPECT_EQ(server_.state().routes.to(client_id(0, 2)), second_.to_client.get());
+// The other's peers are under another lock.
+TEST_F(TwoEngines, KnowTheirOwnPeersAlone) {
+    EXPECT_EQ(first_.server.peers().on_the_way_to(client_id(0, 1)), first_.to_client);
+    EXPECT_EQ(first_.server.peers().on_the_way_to(client_id(0, 2)), nullptr);
+    EXPECT_EQ(second_.server.peers().on_the_way_to(client_id(0, 2)), second_.to_client);
 }
 
 TEST_F(TwoEngines, ALinkThatEndsIsOneEnginesMatter) {

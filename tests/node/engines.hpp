@@ -21,7 +21,7 @@ class Engines {
 public:
     Engines(NodeCore& node, NodeId id, code::CodeOptions code = {})
         : node_(node), id_(id), cache_(std::make_unique<code::CodeCache>(std::move(code))) {
-        state_.routes.set_identity(id, 1);
+        state_.ids.set_identity(id, 1);
     }
     ~Engines() {
         for (const auto& engine : all_) {

@@ -280,7 +280,7 @@ TEST_P(Healing, AnswersForAnUnknownNodeGoToWhoHasMetIt) {
     const Peer up = third_->connect(first_->address());
     const auto core = detail::Edge::core(up);
     ASSERT_TRUE(soon([&] { return core->node_count() == 4; }));
-    core->routes().set_node_count(8);
+    core->ids().set_node_count(8);
     const auto before = up.counters().frames_sent;
     write_frame(to_third, fabric::Traffic::calls, {.kind = wire::Kind::ping, .generation = 1, .node = 6, .call = 1},
                 {});

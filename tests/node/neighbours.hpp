@@ -88,7 +88,8 @@ private:
 
 public:
     PeerList peers;
-    Routes routes;
+    NodeIds ids;
+    Routes routes{ids};
     AbsentMembers absent;
     Complaints complaints;
     unsigned woken = 0;  // how often the leader was

@@ -20,7 +20,8 @@ protected:
 
     std::size_t outbox_bytes_ = 0;
     PeerState one_{outbox_bytes_}, other_{outbox_bytes_};
-    Routes routes_;
+    NodeIds ids_;
+    Routes routes_{ids_};
 };
 
 TEST_F(RoutesTest, AMemberIsReachedByItsIdAndForItsClients) {
