@@ -40,6 +40,7 @@
 
 namespace rove {
 
+class Engine;
 class NodeCore;
 class PackageStore;
 class Peer;
@@ -186,7 +187,7 @@ struct Reply {
 class RawCall {
 public:
     RawCall(RawCall&& other) noexcept
-        : core_(std::exchange(other.core_, nullptr)), slot_(other.slot_), generation_(other.generation_) {}
+        : engine_(std::exchange(other.engine_, nullptr)), slot_(other.slot_), generation_(other.generation_) {}
     RawCall& operator=(RawCall&& other) noexcept;
     ~RawCall();
 
@@ -204,10 +205,10 @@ public:
 private:
     friend class CallFrame;
     friend class Peer;
-    RawCall(NodeCore* core, std::uint16_t slot, std::uint32_t generation)
-        : core_(core), slot_(slot), generation_(generation) {}
+    RawCall(Engine* engine, std::uint16_t slot, std::uint32_t generation)
+        : engine_(engine), slot_(slot), generation_(generation) {}
     void forget() noexcept;
-    NodeCore* core_;  // null: the result was taken. A node exists as long as it has calls
+    Engine* engine_;  // that has sent it; null: the result was taken. A node exists as long as it has calls
     std::uint16_t slot_;
     std::uint32_t generation_;
 };
@@ -241,8 +242,8 @@ public:
 
 private:
     friend class Peer;
-    CallFrame(NodeCore* core, PeerState* peer) : core_(core), peer_(peer) {}
-    NodeCore* core_;  // null: sent
+    CallFrame(Engine* engine, PeerState* peer) : engine_(engine), peer_(peer) {}
+    Engine* engine_;  // that has the peer's link; null: sent
     PeerState* peer_;
     std::shared_ptr<void> link_;  // null: `place_` is in `aside_`
     std::span<std::byte> place_;

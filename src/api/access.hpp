@@ -15,7 +15,7 @@ struct Edge {
     static const std::shared_ptr<PeerState>& state(const Peer& peer) { return peer.state_; }
     // invalid: the node has no link to that one.
     static Result<Peer> peer(NodeCore& core, NodeId node) {
-        ROVE_TRY(std::shared_ptr<PeerState> state, core.engine().peers().linked(node));
+        ROVE_TRY(std::shared_ptr<PeerState> state, core.linked(node));
         return Peer(core.shared_from_this(), std::move(state));
     }
 };
@@ -31,8 +31,17 @@ inline NodeCore& usable(NodeCore* core) {
     if (!present(core).is_usable()) throw_error(core->why_unusable());
     return *core;
 }
-inline rove_pending pending_of(NodeCore& core, CallTable::Id id) {
-    return {&core.engine(), id.slot, id.generation};
+// The same of an engine; and of the one that has a peer's link.
+inline Engine& usable(Engine& engine) {
+    if (!engine.is_usable()) throw_error(engine.node().why_unusable());
+    return engine;
+}
+inline Engine& usable(NodeCore* core, const PeerState* peer) {
+    (void)present(core);
+    return usable(*peer->engine);
+}
+inline rove_pending pending_of(Engine& engine, CallTable::Id id) {
+    return {&engine, id.slot, id.generation};
 }
 // Calls one of the functions that are built into every node.
 [[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name,

@@ -24,8 +24,8 @@ namespace {
 NodeCore& usable(const std::shared_ptr<NodeCore>& core) {
     return detail::usable(core.get());
 }
-NodeCore& usable(NodeCore* core) {
-    return detail::usable(core);
+Engine& usable(const std::shared_ptr<NodeCore>& core, const std::shared_ptr<PeerState>& peer) {
+    return detail::usable(core.get(), peer.get());
 }
 // The store of a package or an entry. Throws if that was moved from.
 PackageStore& present(const std::shared_ptr<PackageStore>& store) {
@@ -48,10 +48,16 @@ NodeCore& own(NodeCore* core) {
 NodeCore& own(const std::shared_ptr<NodeCore>& core) {
     return own(core.get());
 }
-// For calls in flight: results that arrived before the node was shut down can be taken afterwards.
-void check_usable(NodeCore* core) {
-    if (core == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+// What the peer's engine knows of it.
+Peers& peers_of(const std::shared_ptr<NodeCore>& core, const std::shared_ptr<PeerState>& peer) {
     (void)own(core);
+    return peer->engine->peers();
+}
+// Of a call in flight: results that came before its node was shut down can be taken afterwards.
+OwnCalls& calls_of(Engine* engine) {
+    if (engine == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    if (engine->is_inherited()) detail::throw_error(engine->node().why_unusable());
+    return engine->own_calls();
 }
 }  // namespace
 
@@ -91,7 +97,7 @@ std::string Entry::id() const {
 RawCall& RawCall::operator=(RawCall&& other) noexcept {
     if (this == &other) return *this;
     forget();
-    core_ = std::exchange(other.core_, nullptr);
+    engine_ = std::exchange(other.engine_, nullptr);
     slot_ = other.slot_;
     generation_ = other.generation_;
     return *this;
@@ -102,24 +108,22 @@ RawCall::~RawCall() {
 }
 
 void RawCall::forget() noexcept {
-    NodeCore* core = std::exchange(core_, nullptr);
-    if (core != nullptr && !core->is_inherited()) core->engine().own_calls().forget({slot_, generation_});
+    Engine* engine = std::exchange(engine_, nullptr);
+    if (engine != nullptr && !engine->is_inherited()) engine->own_calls().forget({slot_, generation_});
 }
 
 bool RawCall::done() {
-    check_usable(core_);
-    return core_->engine().own_calls().test({slot_, generation_});
+    return calls_of(engine_).test({slot_, generation_});
 }
 
 bool RawCall::wait_for(std::chrono::milliseconds timeout) {
-    check_usable(core_);
-    return core_->engine().own_calls().wait({slot_, generation_}, deadline_of(detail::ns_of(timeout)));
+    return calls_of(engine_).wait({slot_, generation_}, deadline_of(detail::ns_of(timeout)));
 }
 
 Reply RawCall::reply() {
-    check_usable(core_);
-    NodeCore* core = std::exchange(core_, nullptr);
-    CallEnd end = value_or_throw(core->engine().own_calls().finish({slot_, generation_}));
+    OwnCalls& calls = calls_of(engine_);
+    engine_ = nullptr;
+    CallEnd end = value_or_throw(calls.finish({slot_, generation_}));
     if (end.large.size() > 0) end.data.assign(end.large.bytes().begin(), end.large.bytes().end());
     return {std::move(end.data), end.node, end.ran, end.hops};
 }
@@ -129,15 +133,15 @@ std::vector<std::byte> RawCall::get() {
 }
 
 std::size_t RawCall::get_into(std::span<std::byte> into) {
-    check_usable(core_);
-    NodeCore* core = std::exchange(core_, nullptr);
-    return value_or_throw(core->engine().own_calls().finish_into({slot_, generation_}, into));
+    OwnCalls& calls = calls_of(engine_);
+    engine_ = nullptr;
+    return value_or_throw(calls.finish_into({slot_, generation_}, into));
 }
 
 // ---- CallFrame
 
 CallFrame::CallFrame(CallFrame&& other) noexcept
-    : core_(std::exchange(other.core_, nullptr)),
+    : engine_(std::exchange(other.engine_, nullptr)),
       peer_(other.peer_),
       link_(std::move(other.link_)),
       place_(std::exchange(other.place_, {})),
@@ -148,30 +152,29 @@ CallFrame::CallFrame(CallFrame&& other) noexcept
       aside_(std::move(other.aside_)) {}
 
 CallFrame::~CallFrame() {
-    if (core_ == nullptr || !link_) return;
-    if (core_->is_inherited())
+    if (engine_ == nullptr || !link_) return;
+    if (engine_->is_inherited())
         (void)new std::shared_ptr<void>(std::move(link_));  // the parent's link: it is not ended here
     else
-        core_->engine().caller().drop_begun(*peer_, std::move(link_));
+        engine_->caller().drop_begun(*peer_, std::move(link_));
 }
 
 RawCall CallFrame::call() {
-    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
-    NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
-    core_ = nullptr;
+    if (engine_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
+    Engine* engine = &detail::usable(*engine_);  // where it is not, the frame is still to be dropped
+    engine_ = nullptr;
     if (!link_) return through_->limited(left_of(deadline_)).call(*entry_, place_);
-    const CallTable::Id id = value_or_throw(
-        core->engine().caller().post_begun(*peer_, {std::move(link_), place_, handle_}, true, deadline_));
-    return {core, id.slot, id.generation};
+    const CallTable::Id id =
+        value_or_throw(engine->caller().post_begun(*peer_, {std::move(link_), place_, handle_}, true, deadline_));
+    return {engine, id.slot, id.generation};
 }
 
 void CallFrame::post() {
-    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
-    NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
-    core_ = nullptr;
+    if (engine_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
+    Engine* engine = &detail::usable(*engine_);  // where it is not, the frame is still to be dropped
+    engine_ = nullptr;
     if (!link_) return through_->limited(left_of(deadline_)).post(*entry_, place_);
-    (void)value_or_throw(
-        core->engine().caller().post_begun(*peer_, {std::move(link_), place_, handle_}, false, deadline_));
+    (void)value_or_throw(engine->caller().post_begun(*peer_, {std::move(link_), place_, handle_}, false, deadline_));
 }
 
 // ---- Batch
@@ -196,7 +199,7 @@ Batch::Batch(Batch&&) noexcept = default;
 
 Batch::~Batch() {
     try {
-        if (gathered_ && gathered_->core->is_usable()) post();
+        if (gathered_ && gathered_->peer->engine->is_usable()) post();
     } catch (const std::exception& error) {  // an Error, or memory has run out
         log().warn("the posts of a batch were dropped: {}", error.what());
     }
@@ -222,29 +225,30 @@ void Batch::post() {
     Gathered& g = present(gathered_);
     const Bytes payload = Bytes(g.bytes).first(std::exchange(g.used, 0));
     if (!payload.empty())
-        value_or_throw(
-            usable(g.core).engine().caller().post_batch(g.peer,
-                                                        {.callee = callee_of(g.entry.package_, g.entry.index_),
-                                                         .payload = payload,
-                                                         .context = {.wants_reply = false},
-                                                         .sending = g.entry.sending_,
-                                                         .deadline = deadline_of(g.limit_ns)},
-                                                        g.payload_bytes));
+        value_or_throw(usable(g.core, g.peer)
+                           .caller()
+                           .post_batch(g.peer,
+                                       {.callee = callee_of(g.entry.package_, g.entry.index_),
+                                        .payload = payload,
+                                        .context = {.wants_reply = false},
+                                        .sending = g.entry.sending_,
+                                        .deadline = deadline_of(g.limit_ns)},
+                                       g.payload_bytes));
 }
 
 // ---- Peer
 
 CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
-    CallFrame frame(core_.get(), state_.get());
+    Engine& engine = usable(core_, state_);
+    CallFrame frame(&engine, state_.get());
     frame.deadline_ = deadline_of(limit_ns_);
-    BegunFrame begun =
-        value_or_throw(usable(core_).engine().caller().begin(state_,
-                                                             {.callee = callee_of(entry.package_, entry.index_),
-                                                              .payload = {},
-                                                              .context = {.wants_reply = false},
-                                                              .sending = entry.sending_,
-                                                              .deadline = frame.deadline_},
-                                                             payload_bytes));
+    BegunFrame begun = value_or_throw(engine.caller().begin(state_,
+                                                            {.callee = callee_of(entry.package_, entry.index_),
+                                                             .payload = {},
+                                                             .context = {.wants_reply = false},
+                                                             .sending = entry.sending_,
+                                                             .deadline = frame.deadline_},
+                                                            payload_bytes));
     frame.link_ = std::move(begun.link);
     frame.place_ = begun.place;
     frame.handle_ = begun.handle;
@@ -268,33 +272,38 @@ Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
 
 RawCall Peer::ping(std::span<const std::byte> payload) const {
     const CallTable::Id id =
-        value_or_throw(usable(core_).engine().caller().ping(state_, payload, true, deadline_of(limit_ns_)));
-    return {core_.get(), id.slot, id.generation};
+        value_or_throw(usable(core_, state_).caller().ping(state_, payload, true, deadline_of(limit_ns_)));
+    return {state_->engine, id.slot, id.generation};
 }
 
 void Peer::deliver(std::span<const std::byte> payload) const {
-    (void)value_or_throw(usable(core_).engine().caller().ping(state_, payload, false, deadline_of(limit_ns_)));
+    (void)value_or_throw(usable(core_, state_).caller().ping(state_, payload, false, deadline_of(limit_ns_)));
 }
 
 RawCall Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
-    const CallTable::Id id = value_or_throw(usable(core_).engine().caller().call(
-        state_, {callee_of(entry.package_, entry.index_), payload, {}, entry.sending_, deadline_of(limit_ns_)}));
-    return {core_.get(), id.slot, id.generation};
+    const CallTable::Id id = value_or_throw(
+        usable(core_, state_)
+            .caller()
+            .call(state_,
+                  {callee_of(entry.package_, entry.index_), payload, {}, entry.sending_, deadline_of(limit_ns_)}));
+    return {state_->engine, id.slot, id.generation};
 }
 
 void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
-    (void)value_or_throw(usable(core_).engine().caller().call(state_, {callee_of(entry.package_, entry.index_),
-                                                                       payload,
-                                                                       {.wants_reply = false},
-                                                                       entry.sending_,
-                                                                       deadline_of(limit_ns_)}));
+    (void)value_or_throw(usable(core_, state_)
+                             .caller()
+                             .call(state_, {callee_of(entry.package_, entry.index_),
+                                            payload,
+                                            {.wants_reply = false},
+                                            entry.sending_,
+                                            deadline_of(limit_ns_)}));
 }
 
 LoadReport Peer::load(const Package& package) const {
     (void)present(package.store_);
     const CallTable::Id id =
-        value_or_throw(usable(core_).engine().caller().load(state_, package.store_, deadline_of(limit_ns_)));
-    const std::vector<std::byte> lines = RawCall(core_.get(), id.slot, id.generation).get();
+        value_or_throw(usable(core_, state_).caller().load(state_, package.store_, deadline_of(limit_ns_)));
+    const std::vector<std::byte> lines = RawCall(state_->engine, id.slot, id.generation).get();
     LoadReport report;
     std::vector<std::string>* names = &report.replaced;
     std::string_view rest = as_text(lines);
@@ -309,19 +318,19 @@ LoadReport Peer::load(const Package& package) const {
 }
 
 NodeId Peer::node() const {
-    return own(core_).engine().peers().describe(*state_).node;
+    return peers_of(core_, state_).describe(*state_).node;
 }
 std::string Peer::address() const {
-    return own(core_).engine().peers().describe(*state_).address;
+    return peers_of(core_, state_).describe(*state_).address;
 }
 std::string Peer::lane() const {
-    return own(core_).engine().peers().describe(*state_).lane;
+    return peers_of(core_, state_).describe(*state_).lane;
 }
 std::uint32_t Peer::node_count() const {
-    return own(core_).engine().peers().describe(*state_).node_count;
+    return peers_of(core_, state_).describe(*state_).node_count;
 }
 Peer::Counters Peer::counters() const {
-    return own(core_).engine().peers().counters(*state_);
+    return peers_of(core_, state_).counters(*state_);
 }
 std::size_t Peer::payload_bytes_max() noexcept {
     return wire::kPayloadBytesMax;
@@ -330,7 +339,7 @@ std::size_t Peer::message_bytes_max() noexcept {
     return wire::kMessageBytesMax;
 }
 NodeDescription Peer::description() const {
-    return own(core_).engine().peers().describe(*state_);
+    return peers_of(core_, state_).describe(*state_);
 }
 
 // ---- Node

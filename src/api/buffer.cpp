@@ -21,10 +21,10 @@ namespace detail {
 
 rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, const Pieces& payload,
                            Deadline deadline) {
-    NodeCore& core = usable(Edge::core(peer).get());
+    Engine& engine = usable(Edge::core(peer).get(), Edge::state(peer).get());
     const Callee callee{.id = &id, .name = name, .own = true};
-    return pending_of(core, value_or_throw(core.engine().caller().call(
-                                Edge::state(peer), {.callee = callee, .payload = payload, .deadline = deadline})));
+    return pending_of(engine, value_or_throw(engine.caller().call(
+                                  Edge::state(peer), {.callee = callee, .payload = payload, .deadline = deadline})));
 }
 
 namespace {
@@ -37,7 +37,7 @@ Bytes raw(const T& value) {
 // About memory of that meeting with the peer; where it is over, so is what this was about. Destructors call it.
 void post_quietly(const Peer& peer, std::uint64_t meeting, const FunctionId& id, Bytes payload) noexcept {
     try {
-        Edge::core(peer)->engine().caller().post_in_meeting(*Edge::state(peer), meeting, {.id = &id, .own = true},
+        Edge::state(peer)->engine->caller().post_in_meeting(*Edge::state(peer), meeting, {.id = &id, .own = true},
                                                             payload);
     } catch (const std::exception& error) {  // no memory for the frame, say: the peer frees it when this node goes
         log().warn("a message about a buffer was not sent: {}", error.what());
@@ -88,7 +88,7 @@ void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const 
 Allocation Memory::allocate(const Peer& peer, std::uint64_t bytes, std::int64_t limit_ns) {
     const rove_pending pending =
         call_built_in(peer, built_ins().allocate, "allocate", raw(bytes), deadline_of(limit_ns));
-    Edge::core(peer)->engine().own_calls().expect_memory(
+    Edge::state(peer)->engine->own_calls().expect_memory(
         {static_cast<std::uint16_t>(pending.slot), pending.generation});
     // Read after the call was sent: where the link is lost and met again in between, the call has failed.
     return {pending, Edge::state(peer)->meeting.load(std::memory_order_relaxed)};
@@ -115,7 +115,7 @@ Memory::~Memory() {
 }
 
 void Memory::check_in_use() const {
-    (void)usable(Edge::core(peer_).get());
+    (void)usable(Edge::core(peer_).get(), Edge::state(peer_).get());
     const std::uint64_t now = Edge::state(peer_)->meeting.load(std::memory_order_relaxed);
     if (now == meeting_) return;
     const std::string node = "node " + std::to_string(peer_.node()) + " at " + peer_.address();

@@ -11,8 +11,9 @@
 //   OwnCalls      how they end, and who takes their results
 //   Peers         whom the engine has met; LinkEnds beside it
 //
-// A node has one engine. What engines of one node would share is the code cache, which has a place for each of them (code/leaders.hpp), and
-// SharedState, whose parts have locks of their own.
+// A node may have several, and none knows of the others. What they share is the code cache, which has a place for each of them
+// (code/leaders.hpp), and SharedState, whose parts have locks of their own. A link belongs to one engine, and so does its peer
+// (PeerState::engine), for as long as the node knows it. Bounds of what an engine owns (peers, calls, bytes that wait) are each engine's.
 //
 // Threads. One lock, the lead's, guards all state. One thread at a time leads (lead.hpp): it drains mailboxes and runs functions in place,
 // without the lock. Where a function runs long, another thread leads; its frame is held in the mailbox until it ends. Long functions
@@ -105,6 +106,8 @@ public:
     // ---- its end (engine_end.cpp)
     // No call can begin any more. A relaxed load.
     [[nodiscard]] bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
+    // Calls can begin, as far as is known without the lock.
+    [[nodiscard]] bool is_usable() const { return !is_stopped() && !is_inherited(); }
     // In phases, within NodeOptions::grace. Once, after which nobody new is met. False: functions have not returned, and use what they used
     // for as long as they run.
     [[nodiscard]] bool end() EXCLUDES(lock_of<EngineLock>);

@@ -45,15 +45,15 @@ std::vector<Digest> NodeFunctions::digests() const {
     return digests;
 }
 
-std::optional<std::uint64_t> NodeFunctions::find(std::string_view name) const {
-    const Hold hold(lead_.mutex());
+std::optional<std::uint64_t> NodeFunctions::find(EngineLock& lock, std::string_view name) const {
+    const Hold hold(lock);
     const code::Function* function = cache_->find(name);
     return function != nullptr ? std::optional(kIsHandle | function->handle) : std::nullopt;
 }
 
-std::optional<FunctionId> NodeFunctions::id_of(std::uint64_t function) const {
+std::optional<FunctionId> NodeFunctions::id_of(EngineLock& lock, std::uint64_t function) const {
     if (function >> 32U != 1) return std::nullopt;
-    const Hold hold(lead_.mutex());
+    const Hold hold(lock);
     const code::Function* known = cache_->by_handle(static_cast<std::uint32_t>(function));
     return known != nullptr ? std::optional(known->id) : std::nullopt;
 }

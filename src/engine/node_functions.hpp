@@ -1,6 +1,7 @@
 // NodeFunctions: the functions that a node has, by name and by handle, for those that run on it; and those that it has from the start.
 //
-// Threads: any; what needs the engine's lock takes it, because a function may be forgotten when another package arrives.
+// Threads: any. A function may be forgotten when another package arrives, and stays until each engine has let go of it: so who looks one up
+// takes the lock of one of the node's engines, whichever that is.
 #pragma once
 
 #include <filesystem>
@@ -10,13 +11,13 @@
 #include <vector>
 
 #include "code/cache.hpp"
-#include "lead/lead.hpp"
+#include "lead/engine_lock.hpp"
 
 namespace rove {
 
 class NodeFunctions {
 public:
-    NodeFunctions(Lead& lead, const std::unique_ptr<code::CodeCache>& cache) : lead_(lead), cache_(cache) {}
+    explicit NodeFunctions(const std::unique_ptr<code::CodeCache>& cache) : cache_(cache) {}
 
     // Loads the packages of a folder, interfaces first: functions link to them. An empty path: none.
     [[nodiscard]] Status preload(const std::filesystem::path& folder);
@@ -24,14 +25,15 @@ public:
     // which does no harm.
     [[nodiscard]] std::vector<Digest> digests() const;
     // A rove_function; nothing: there is none of that name.
-    [[nodiscard]] std::optional<std::uint64_t> find(std::string_view name) const EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] std::optional<std::uint64_t> find(EngineLock& lock, std::string_view name) const
+        EXCLUDES(lock_of<EngineLock>);
     // The id of a rove_function; nullopt: the number is not one, or the function was forgotten.
-    [[nodiscard]] std::optional<FunctionId> id_of(std::uint64_t function) const EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] std::optional<FunctionId> id_of(EngineLock& lock, std::uint64_t function) const
+        EXCLUDES(lock_of<EngineLock>);
     // Keeps its code for as long as the result lives. nullopt: the code has been evicted already.
     [[nodiscard]] std::optional<code::Entered> hold(const code::Function& function) const;
 
 private:
-    Lead& lead_;
     const std::unique_ptr<code::CodeCache>& cache_;
 };
 

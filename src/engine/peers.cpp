@@ -14,7 +14,7 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     std::shared_ptr<PeerState> peer = std::move(old);
     for (std::size_t i = 0; !peer && meeting.member && i < all_.size(); ++i)  // a member that came back
         if (all_[i]->member && all_[i]->id == meeting.id && !all_[i]->link) peer = all_[i];
-    if (!peer) peer = std::make_shared<PeerState>(sender_.waiting_bytes());
+    if (!peer) peer = std::make_shared<PeerState>(sender_.waiting_bytes(), &engine_);
     const bool is_new = std::find(all_.begin(), all_.end(), peer) == all_.end();
     if (is_new && all_.size() >= kPeersMax)
         return fail(ErrorCode::overloaded,

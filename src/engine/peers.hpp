@@ -1,4 +1,4 @@
-// Peers: those that a node has met, and how a link becomes a peer's. How links end is LinkEnds'.
+// Peers: those that an engine has links to, or had, and how a link becomes a peer's. How links end is LinkEnds'.
 //
 // Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it. Only the leader takes peers away (remove_unneeded).
 //
@@ -37,6 +37,7 @@ class Peers {
 public:
     // The parts of the node that this one uses. They outlive it.
     struct Beside {
+        Engine& engine;  // whose these are: each peer knows it
         Lead& lead;
         Routes& routes;
         AbsentMembers& absent;
@@ -45,7 +46,8 @@ public:
         std::function<std::string()> name;  // of this node, for messages
     };
     explicit Peers(Beside beside)
-        : lead_(beside.lead),
+        : engine_(beside.engine),
+          lead_(beside.lead),
           routes_(beside.routes),
           absent_(beside.absent),
           sender_(beside.sender),
@@ -64,7 +66,8 @@ public:
         std::uint64_t meeting = 0;  // its number, for lose()
         bool taken = false;         // false: the peer has a good link already, and this one was dropped
     };
-    // Makes a peer of a link that is connected, or brings an old one back to life. overloaded: there are as many as may be.
+    // Makes a peer of a link of this engine that is connected, or brings an old one of this engine back to life. overloaded: there are as many
+    // as may be.
     [[nodiscard]] Result<Adopted> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
                                         std::shared_ptr<PeerState> old) EXCLUDES(lock_of<EngineLock>);
     // The connection of that meeting has ended. Nothing happens where the peer was met again since. Needs no memory.
@@ -106,6 +109,7 @@ private:
 
     void enter(PeerState& peer) REQUIRES(lock_of<EngineLock>);
 
+    Engine& engine_;
     Lead& lead_;
     Routes& routes_;
     AbsentMembers& absent_;
@@ -113,7 +117,7 @@ private:
     LinkEnds& link_ends_;
     const std::function<std::string()> name_;
     PeerList all_;
-    std::uint64_t meetings_ GUARDED_BY(lock_of<EngineLock>) = 0;  // ever, with whomever
+    std::uint64_t meetings_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of this engine, ever, with whomever
 };
 
 }  // namespace rove

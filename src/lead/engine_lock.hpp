@@ -14,7 +14,8 @@
 
 namespace rove {
 
-// To the compiler it is lock_of<EngineLock>, because parts of an engine refer to the one that their engine has (base/mutex.hpp).
+// To the compiler it is lock_of<EngineLock>, because parts of an engine refer to the one that their engine has (base/mutex.hpp). It stands for
+// the lock of whichever engine is meant: the compiler cannot tell those of two engines apart, and no thread holds two.
 class EngineLock {
 public:
     void lock() ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS {

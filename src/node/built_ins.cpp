@@ -69,7 +69,7 @@ void allocate(rove_here* here, const void* payload, std::size_t size) {
     if (!place)
         return end_with(here, Error(place.error().code(), here->node().name() + ": " + place.error().message()));
     // The caller may have gone while this was made: all that it owned was freed without it. If it goes later, this is freed with the rest.
-    if (!here->engine->peers().knows_owner(here->call.node)) here->node().memory().free(place->key);
+    if (!here->node().knows_owner(here->call.node)) here->node().memory().free(place->key);
     (void)rove_reply(here, &*place, sizeof *place);
 }
 
@@ -136,8 +136,8 @@ void knows(rove_here* here, const void* payload, std::size_t size) {
     if (!node) return;
     const std::string_view address = as_text(bytes_of(payload, size).subspan(sizeof *node));
     const std::optional<NodeId> id = node_of(*node);
-    const bool known = id && (id == here->node().id() ? address == here->node().address()
-                                                      : here->engine->peers().reaches(*id, address));
+    const bool known =
+        id && (id == here->node().id() ? address == here->node().address() : here->node().reaches(*id, address));
     (void)rove_reply(here, &known, 1);
 }
 

@@ -36,29 +36,38 @@ bool prepare_libsodium() {
 
 }  // namespace
 
-NodeCore::NodeCore(NodeOptions options)
-    : options_(std::move(options)),
-      shared_(options_.buffer_bytes_max),
-      engine_({.node = *this,
-               .options = options_,
-               .cache = cache_,
-               .shared = shared_,
-               .free_memory = built_ins().free,
-               .meet = [this](const std::string& at, const std::shared_ptr<PeerState>& peer,
-                              Deadline deadline) { return control_->connect(at, peer, deadline); },
-               .name = name_}),
-      functions_(engine_.lead(), cache_) {
+NodeCore::NodeCore(NodeOptions options, std::size_t engines)
+    : options_(std::move(options)), shared_(options_.buffer_bytes_max) {
+    while (engines_.size() < engines) engines_.push_back(make_engine());
     options_.grace = std::min(options_.grace, kOptionTimeMax);
     options_.connect_timeout = std::min(options_.connect_timeout, kOptionTimeMax);
 }
 
+std::unique_ptr<Engine> NodeCore::make_engine() {
+    return std::make_unique<Engine>(
+        Engine::Beside{.node = *this,
+                       .options = options_,
+                       .cache = cache_,
+                       .shared = shared_,
+                       .free_memory = built_ins().free,
+                       .meet = [this](const std::string& at, const std::shared_ptr<PeerState>& peer,
+                                      Deadline deadline) { return control_->connect(at, peer, deadline); },
+                       .name = name_});
+}
+
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric) {
+    Fabrics one;
+    one.push_back(std::move(fabric));
+    return create(std::move(options), std::move(one));
+}
+
+Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, Fabrics fabrics) {
     fill_standard_descriptors();
     if (!prepare_libsodium()) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
     (void)built_ins();  // enrols what is built in
-    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());
+    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options), fabrics.size()), Delete());
     remember(core);
-    if (const Status started = core->start(std::move(fabric)); !started) {
+    if (const Status started = core->start(std::move(fabrics)); !started) {
         core->shut_down();
         return tl::unexpected<Error>(started.error());
     }
@@ -75,22 +84,26 @@ std::string NodeCore::name() const {
     return options_.listen.empty() ? std::string("this client") : fmt::format("node {}", id());
 }
 
-Status NodeCore::start(std::unique_ptr<fabric::Fabric> fabric) {
+Status NodeCore::start(Fabrics fabrics) {
     ROVE_CHECK(check_options(options_));
     log().set_level(spdlog::level::from_str(options_.log));
     touch_own_code_pages();
     if (!options_.listen.empty()) code::prepare_process();
-    if (!fabric) {
-        ROVE_TRY(fabric, open_fabric(options_.fabric));
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+        if (!fabrics[i]) {
+            ROVE_TRY(fabrics[i], open_fabric(options_.fabric));
+        }
+        ROVE_CHECK(engines_[i]->open(std::move(fabrics[i])));
     }
-    ROVE_CHECK(engine_.open(std::move(fabric)));
     ROVE_TRY(control_, control::Control::create({.options = options_,
-                                                 .routes = engine_.routes(),
-                                                 .peers = engine_.peers(),
-                                                 .fabric = engine_.fabric(),
+                                                 .routes = engine().routes(),
+                                                 .peers = engine().peers(),
+                                                 .fabric = engine().fabric(),
                                                  .functions = functions_,
                                                  .name = name_,
-                                                 .every_second = [this] { engine_.each_second(); }}));
+                                                 .every_second = [this] {
+                                                     for (const auto& each : engines_) each->each_second();
+                                                 }}));
     ROVE_TRY(address_, control_->listen(options_.listen));
     code::CodeOptions code;
     code.node = options_.listen.empty() ? "this client" : "the node at " + address_;
@@ -98,9 +111,11 @@ Status NodeCore::start(std::unique_ptr<fabric::Fabric> fabric) {
     code.forms = options_.forms;
     code.code_bytes_max = options_.code_bytes_max;
     code.packages_max = options_.packages_max;
-    code.on_ready = [this](const Digest&) { engine_.code_is_ready(); };
+    code.on_ready = [this](const Digest&) {
+        for (const auto& each : engines_) each->code_is_ready();
+    };
     cache_ = std::make_unique<code::CodeCache>(std::move(code));
-    engine_.use_code();
+    for (const auto& each : engines_) each->use_code();
     if (!options_.listen.empty()) {
         cache_->warm_up();
         detail::read_own_code();
@@ -110,7 +125,9 @@ Status NodeCore::start(std::unique_ptr<fabric::Fabric> fabric) {
     // The lead is taken before others are met: they may call at once.
     // Beside the threads for functions that run long there are one that serves the mailboxes, one that watches it, and one that
     // stands by and runs no function; with one thread each function runs to its end.
-    if (options_.own_thread) ROVE_CHECK(engine_.start_threads(options_.threads < 2 ? 1 : options_.threads + 2));
+    if (options_.own_thread)
+        for (const auto& each : engines_)
+            ROVE_CHECK(each->start_threads(options_.threads < 2 ? 1 : options_.threads + 2));
     if (!options_.join.empty()) return control_->join(options_.join);
     if (!options_.listen.empty()) shared_.ids.set_identity(0, 1);
     control_->identity_known();
@@ -118,23 +135,48 @@ Status NodeCore::start(std::unique_ptr<fabric::Fabric> fabric) {
 }
 
 Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {
-    if (std::shared_ptr<PeerState> peer = engine_.peers().linked_at(address)) return peer;
+    for (const auto& each : engines_)
+        if (std::shared_ptr<PeerState> peer = each->peers().linked_at(address)) return peer;
     return control_->connect(std::string(address), nullptr);
 }
 
+Result<std::shared_ptr<PeerState>> NodeCore::linked(NodeId to) {
+    Result<std::shared_ptr<PeerState>> found = engine().peers().linked(to);
+    for (std::size_t i = 1; !found && i < engines_.size(); ++i) found = engines_[i]->peers().linked(to);
+    return found;
+}
+
+Engine& NodeCore::engine_towards(NodeId to, Engine& here) {
+    if (engines_.size() == 1 || to == id() || here.peers().linked(to)) return here;
+    for (const auto& each : engines_)
+        if (each->peers().linked(to)) return *each;
+    return here;
+}
+
+bool NodeCore::knows_owner(NodeId owner) const {
+    return std::ranges::any_of(engines_, [owner](const auto& each) { return each->peers().knows_owner(owner); });
+}
+
+bool NodeCore::reaches(NodeId node, std::string_view address) const {
+    return std::ranges::any_of(engines_, [&](const auto& each) { return each->peers().reaches(node, address); });
+}
+
 void NodeCore::outlive_node(std::shared_ptr<NodeCore> self) {
-    const Hold hold(engine_.lock());
-    engine_.own_calls().outlive_node(std::move(self));
+    for (const auto& each : engines_) {
+        const Hold hold(each->lock());
+        each->own_calls().outlive_node(self);
+    }
 }
 
 void NodeCore::shut_down() {
     if (shut_down_.exchange(true)) return;
     if (control_) control_->stop_accepting();  // nobody new is met
-    if (!engine_.end()) abandoned_ = shared_from_this();
+    for (const auto& each : engines_)
+        if (!each->is_stopped() && !each->end()) abandoned_ = shared_from_this();
     if (control_) control_->stop();
     if (cache_) cache_->stop();  // without the lock: its workers answer loads
     code::wait_until_open();     // the process may end next
-    engine_.drop_links();
+    for (const auto& each : engines_) each->drop_links();
 }
 
 }  // namespace rove

@@ -1,15 +1,24 @@
-// NodeCore: what implements rove::Node: the engine that works for it, the code that runs on it, the control plane by which it meets others,
+// NodeCore: what implements rove::Node: the engines that work for it, the code that runs on it, the control plane by which it meets others,
 // and what all of these share. It gives them to the layers above (C++, C, functions that run here).
 //
-// Threads: any, but for the beginning and the end of a node. Functions here take the engine's lock where they say so (EXCLUDES).
+// Which engine. What concerns a peer is asked of the engine that has its link (PeerState::engine); what a running function asks, of the one that
+// runs it (rove_here); what concerns a call, of the one that has sent it (rove_pending, RawCall). What concerns the whole node is asked of each
+// engine in turn (engines()). Only what concerns none of these is for the node to choose (engine()).
+//
+// Threads: any, but for the beginning and the end of a node. Functions here take the lock of one engine after the other where they say so
+// (EXCLUDES), and never that of two at once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/fork.hpp"
 #include "code/cache.hpp"
 #include "engine/engine.hpp"
 #include "engine/node_functions.hpp"
@@ -26,13 +35,18 @@ public:
     // Over that fabric; null: over the one that the options name.
     [[nodiscard]] static Result<std::shared_ptr<NodeCore>> create(NodeOptions options,
                                                                   std::unique_ptr<fabric::Fabric> fabric = nullptr);
+    // With an engine for each of these.
+    using Fabrics = std::vector<std::unique_ptr<fabric::Fabric>>;
+    [[nodiscard]] static Result<std::shared_ptr<NodeCore>> create(NodeOptions options, Fabrics fabrics);
     ~NodeCore();
     NodeCore(const NodeCore&) = delete;
     void shut_down() EXCLUDES(lock_of<EngineLock>);
 
     // ---- its parts; whatever takes a lock is said there
-    // The one that works for it; a running function's is rove_here's.
-    [[nodiscard]] Engine& engine() { return engine_; }
+    [[nodiscard]] std::span<const std::unique_ptr<Engine>> engines() const { return engines_; }
+    // The node's choice, for what concerns no peer, no call and no running function: the first. Threads of the program that poll the node
+    // lead this one, and peers are met here.
+    [[nodiscard]] Engine& engine() { return *engines_.front(); }
     [[nodiscard]] NodeIds& ids() { return shared_.ids; }
     [[nodiscard]] MemoryTable& memory() { return shared_.memory; }
     [[nodiscard]] NodeFunctions& functions() { return functions_; }
@@ -47,16 +61,25 @@ public:
 
     // ---- for threads of the program
     [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address) EXCLUDES(lock_of<EngineLock>);
-    // Calls point to their node: it stays until the last of them has been taken or forgotten.
+    // The peer that functions on this node reach by that id, whichever engine has the link. As Peers::linked.
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to) EXCLUDES(lock_of<EngineLock>);
+    // The engine over whose link functions that run on `here` call that node. `here`, where it is this node, or none has a link.
+    [[nodiscard]] Engine& engine_towards(NodeId to, Engine& here) EXCLUDES(lock_of<EngineLock>);
+    // As Peers::knows_owner and Peers::reaches.
+    [[nodiscard]] bool knows_owner(NodeId owner) const EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] bool reaches(NodeId node, std::string_view address) const EXCLUDES(lock_of<EngineLock>);
+    // Calls point to an engine of their node: it stays until the last of them has been taken or forgotten.
     void outlive_node(std::shared_ptr<NodeCore> self) EXCLUDES(lock_of<EngineLock>);
 
     // ---- how far this node may be used (lifetime.cpp); none takes a lock
     // This process is a fork of the one that made the node: its threads and its locks are not here, and its links are the parent's.
-    [[nodiscard]] bool is_inherited() const { return engine_.is_inherited(); }
-    // False: it was shut down, or is inherited. Two relaxed loads.
-    [[nodiscard]] bool is_usable() const { return !engine_.is_stopped() && !is_inherited(); }
+    [[nodiscard]] bool is_inherited() const { return process_.is_past(); }
+    // False: it was shut down, which ends its engines, or is inherited.
+    [[nodiscard]] bool is_usable() const {
+        return std::ranges::all_of(engines_, [](const auto& each) { return each->is_usable(); });
+    }
     [[nodiscard]] Error why_unusable() const;
-    // The node whose engine is at that address; null: it was freed. For callers that may keep the address for longer than the node lives.
+    // The node that has an engine at that address; null: it was freed. For callers that may keep the address for longer than the node lives.
     [[nodiscard]] static std::shared_ptr<NodeCore> living(const void* engine);
     // Frees a node, or leaves it alone where it is inherited.
     struct Delete {
@@ -64,11 +87,13 @@ public:
     };
 
 private:
-    explicit NodeCore(NodeOptions options);
-    [[nodiscard]] Status start(std::unique_ptr<fabric::Fabric> fabric);
+    NodeCore(NodeOptions options, std::size_t engines);
+    [[nodiscard]] Status start(Fabrics fabrics);
+    [[nodiscard]] std::unique_ptr<Engine> make_engine();
     static void remember(const std::shared_ptr<NodeCore>& core);
 
     std::atomic<bool> shut_down_{false};
+    const MakingProcess process_;
     NodeOptions options_;
     std::string address_;
     const std::function<std::string()> name_ = [this] { return name(); };
@@ -76,8 +101,8 @@ private:
     std::unique_ptr<control::Control> control_;
     SharedState shared_;
     Objects objects_{name_};
-    Engine engine_;
-    NodeFunctions functions_;
+    std::vector<std::unique_ptr<Engine>> engines_;  // none is added or taken away as long as the node lives
+    NodeFunctions functions_{cache_};
     // Itself, where a function did not end with the node.
     std::shared_ptr<NodeCore> abandoned_;
 };

@@ -4,13 +4,17 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/demangle.hpp"
 #include "base/log.hpp"
@@ -69,6 +73,9 @@ struct CallingBack {
 };
 rove::OfThread<CallingBack> calling_back;
 
+// For how long a thread that waits for calls of several engines waits for those of one: about as long as a sleep and a wake-up take.
+constexpr auto kEngineFor = std::chrono::microseconds(100);
+
 // Takes no memory.
 int no_memory() noexcept {
     if (LastFailure* last = last_failure.get()) last->told = kNoMemory;
@@ -113,6 +120,30 @@ bool is_inherited(const rove_pending& pending) {
 }
 rove::CallTable::Id id_of(const rove_pending& pending) {
     return {static_cast<std::uint16_t>(pending.slot), pending.generation};
+}
+// Which of these calls of one node has ended, for which it waits; nothing: none has in that time. A thread leads one engine at a time, so it
+// waits for the calls of each engine in turn.
+std::optional<std::size_t> first_ended(std::span<const rove_pending> pendings, rove::Deadline deadline) {
+    struct OfEngine {
+        rove::Engine* engine;
+        std::vector<rove::CallTable::Id> calls;
+        std::vector<std::size_t> places;
+    };
+    std::vector<OfEngine> engines;
+    for (std::size_t i = 0; i < pendings.size(); ++i) {
+        const auto known = std::ranges::find(engines, &engine_of(pendings[i]), &OfEngine::engine);
+        OfEngine& of = known != engines.end() ? *known : engines.emplace_back(&engine_of(pendings[i]));
+        of.calls.push_back(id_of(pendings[i]));
+        of.places.push_back(i);
+    }
+    for (;;) {
+        const bool is_last = deadline && rove::Clock::now() >= *deadline;
+        for (const OfEngine& each : engines) {
+            const rove::Deadline until = engines.size() == 1 ? deadline : rove::Clock::now() + kEngineFor;
+            if (const auto ended = each.engine->own_calls().wait_any(each.calls, until)) return each.places[*ended];
+        }
+        if (engines.size() == 1 || is_last) return std::nullopt;
+    }
 }
 int end(rove_here* here, const Error& error) {
     if (here->gathering != nullptr)
@@ -338,11 +369,12 @@ int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const v
 int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
                           int64_t timeout_ns, rove_pending* out) noexcept try {
     if (!here->node().is_usable()) return failed(here->node().why_unusable());
-    const rove::Result<rove::CallTable::Id> id = here->engine->caller().call_from_here(
+    rove::Engine& engine = here->node().engine_towards(to, *here->engine);
+    const rove::Result<rove::CallTable::Id> id = engine.caller().call_from_here(
         to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)),
         rove::wire::made_within(here->call, out != nullptr), rove::deadline_of(timeout_ns));
     if (!id) return failed(id.error());
-    if (out != nullptr) *out = {here->engine, id->slot, id->generation};
+    if (out != nullptr) *out = {&engine, id->slot, id->generation};
     return ROVE_OK;
 } catch (const std::bad_alloc&) {
     return no_memory();
@@ -412,13 +444,10 @@ int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const vo
 int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) noexcept try {
     if (count == 0) return failed(ErrorCode::invalid, "there are no calls to wait for");
     if (is_inherited(pendings[0])) return failed(core_of(pendings[0]).why_unusable());
-    std::vector<rove::CallTable::Id> ids;
-    for (size_t i = 0; i < count; ++i) {
-        if (pendings[i].engine != pendings[0].engine)
+    for (size_t i = 1; i < count; ++i)
+        if (&core_of(pendings[i]) != &core_of(pendings[0]))
             return failed(ErrorCode::invalid, "calls of different nodes of one process cannot be waited for together");
-        ids.push_back(id_of(pendings[i]));
-    }
-    const auto ended = calls_of(pendings[0]).wait_any(ids, rove::deadline_of(timeout_ns));
+    const auto ended = first_ended({pendings, count}, rove::deadline_of(timeout_ns));
     if (!ended) return failed(ErrorCode::timed_out, "none of the calls has ended in that time");
     *which = *ended;
     return ROVE_OK;

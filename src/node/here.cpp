@@ -116,7 +116,7 @@ int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t
 int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
     if (name == nullptr || out == nullptr || here->engine->is_inherited()) return ROVE_INVALID;
     return or_no_memory([&] {
-        const std::optional<std::uint64_t> function = here->node().functions().find(name);
+        const std::optional<std::uint64_t> function = here->node().functions().find(here->engine->lock(), name);
         if (!function) return ROVE_INVALID;
         *out = *function;
         return ROVE_OK;
@@ -126,11 +126,15 @@ int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
 int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size) noexcept {
     if (here->engine->is_inherited()) return ROVE_INVALID;
     return or_no_memory([&] {
-        const std::optional<rove::FunctionId> id = here->node().functions().id_of(function);
+        const std::optional<rove::FunctionId> id = here->node().functions().id_of(here->engine->lock(), function);
         if (!id || (payload == nullptr && size > 0)) return static_cast<int>(ROVE_INVALID);
         const rove::wire::CallContext call =
             rove::made_by(here->node().id(), {}, rove::wire::made_within(here->call, false));
-        return code_of(here->engine->caller().send_on({node, *id, bytes_of(payload, size), call}), here);
+        return code_of(here->node()
+                           .engine_towards(node, *here->engine)
+                           .caller()
+                           .send_on({node, *id, bytes_of(payload, size), call}),
+                       here);
     });
 }
 

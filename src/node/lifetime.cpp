@@ -47,7 +47,7 @@ Error NodeCore::why_unusable() const {
 void NodeCore::remember(const std::shared_ptr<NodeCore>& core) {
     Living& all = all_living();
     const MutexLock lock(all.mutex);
-    all.nodes[&core->engine()] = core;
+    for (const auto& each : core->engines()) all.nodes[each.get()] = core;
 }
 
 std::shared_ptr<NodeCore> NodeCore::living(const void* engine) {
@@ -63,7 +63,7 @@ void NodeCore::Delete::operator()(NodeCore* core) const {
     {
         Living& all = all_living();
         const MutexLock lock(all.mutex);
-        all.nodes.erase(&core->engine());
+        for (const auto& each : core->engines()) all.nodes.erase(each.get());
     }
     delete core;
 }

@@ -1,4 +1,4 @@
-// The peers of a node, as all parts that go through them see them. Peers (engine/peers.hpp) adds and removes.
+// The peers of an engine, as all its parts that go through them see them. Peers (engine/peers.hpp) adds and removes.
 //
 // Threads: under the engine's lock.
 #pragma once

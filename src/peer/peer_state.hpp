@@ -1,6 +1,6 @@
 // A node's state of one peer: the link, frames that wait to be sent, and what the two have told each other about code.
 //
-// Threads: under the engine's lock, but for has_residents and meeting, which any thread may read.
+// Threads: under the lock of its engine, but for `engine`, has_residents and meeting, which any thread may read.
 #pragma once
 
 #include <array>
@@ -83,10 +83,17 @@ struct CallsSent {
     std::thread::id frame_opened_by;  // … but not the thread that fills it
 };
 
+class Engine;
+
 struct PeerState : std::enable_shared_from_this<PeerState> {
-    // `outbox_bytes`: of all peers of the node (Outbox).
-    explicit PeerState(std::size_t& outbox_bytes)
-        : outbox{Outbox(fabric::Traffic::calls, outbox_bytes), Outbox(fabric::Traffic::replies, outbox_bytes)} {}
+    // `outbox_bytes`: of all peers of the engine (Outbox).
+    explicit PeerState(std::size_t& outbox_bytes, Engine* of = nullptr)
+        : engine(of),
+          outbox{Outbox(fabric::Traffic::calls, outbox_bytes), Outbox(fabric::Traffic::replies, outbox_bytes)} {}
+
+    // ---- whose it is: all that is asked of the peer is asked of the engine that has its links, which stays the same. Null: of none, in tests
+    // of parts.
+    Engine* const engine;
 
     // ---- who it is, as both said when they met
     NodeId id GUARDED_BY(lock_of<EngineLock>) = kNoNode;     // the peer's
@@ -104,7 +111,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
 
     // ---- how it is reached
     std::shared_ptr<fabric::Link> link GUARDED_BY(lock_of<EngineLock>);  // null: gone
-    // Counts the node's meetings: by which this link came; 0: there is none. What the peer keeps for this node (buffers) goes with it.
+    // Counts the engine's meetings: by which this link came; 0: there is none. What the peer keeps for this node (buffers) goes with it.
     // Written under the lock, read by anybody.
     std::atomic<std::uint64_t> meeting{0};
     std::string lane GUARDED_BY(lock_of<EngineLock>);

@@ -99,7 +99,9 @@ protected:
                     .memory = memory_,
                     .complaints = neighbours_.complaints,
                     .name = &IdleLead::name}};
-    Peers peers_{{.lead = idle_.lead,
+    char no_engine_ = 0;  // nobody asks it for anything
+    Peers peers_{{.engine = reinterpret_cast<Engine&>(no_engine_),
+                  .lead = idle_.lead,
                   .routes = neighbours_.routes,
                   .absent = neighbours_.absent,
                   .sender = neighbours_.sender,

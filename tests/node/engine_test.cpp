@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <thread>
 
 #include "base/bytes.hpp"
 #include "engines.hpp"
+#include "program/residents.hpp"
 #include "some_package.hpp"
 #include "soon.hpp"
 
@@ -27,24 +30,8 @@ protected:
 
     Pair meet(Engine& at_server, Engines& clients) {
         Engine& at_client = clients.add(exchange_);
-        auto ours = value_or_throw(at_server.fabric().open_link()),
-             theirs = value_or_throw(at_client.fabric().open_link());
-        value_or_throw(at_server.fabric().connect(*ours, theirs->offer()));
-        value_or_throw(at_client.fabric().connect(*theirs, ours->offer()));
-        const auto met = [](NodeId id, NodeId my_id) {
-            return Meeting{.id = id,
-                           .my_id = my_id,
-                           .member = false,
-                           .address = {},
-                           .triple = {},
-                           .node_count = 1,
-                           .resident = {},
-                           .hang_up = [](const Error&) {}};
-        };
-        auto there = value_or_throw(at_server.peers().adopt(met(clients.id(), server_.id()), std::move(ours), nullptr));
-        auto here =
-            value_or_throw(at_client.peers().adopt(met(server_.id(), clients.id()), std::move(theirs), nullptr));
-        return {at_server, at_client, there.peer, here.peer};
+        const Met met = test::meet(at_server, server_.id(), at_client, clients.id());
+        return {at_server, at_client, met.second, met.first};
     }
     // Until the call has ended, which this thread has all engines work for.
     [[nodiscard]] Result<CallEnd> end_of(Engine& caller, CallId call) {
@@ -79,9 +66,61 @@ TEST_F(TwoEngines, EachAnswersItsOwnPeer) {
 
 // The other's peers are under another lock.
 TEST_F(TwoEngines, KnowTheirOwnPeersAlone) {
+    EXPECT_EQ(first_.to_client->engine, &first_.server);
+    EXPECT_EQ(second_.to_client->engine, &second_.server);
     EXPECT_EQ(first_.server.peers().on_the_way_to(client_id(0, 1)), first_.to_client);
     EXPECT_EQ(first_.server.peers().on_the_way_to(client_id(0, 2)), nullptr);
     EXPECT_EQ(second_.server.peers().on_the_way_to(client_id(0, 2)), second_.to_client);
+}
+
+TEST_F(TwoEngines, GiveNoTwoPeersOneName) {
+    Engines theirs(*node_, 0), others(*node_, 0);  // of two other clusters, of which this node is a client
+    const Met one = test::meet(first_.server, client_id(0, 7), theirs.add(exchange_), 0);
+    const Met two = test::meet(second_.server, client_id(0, 7), others.add(exchange_), 0);
+    EXPECT_EQ(one.second->id, two.second->id);
+    EXPECT_NE(one.second->back, two.second->back);
+}
+
+TEST_F(TwoEngines, WhatIsKeptForAMemberIsSentByTheOneThatMeetsIt) {
+    server_.state().absent.lost(2, {}, "the link to it was cut");
+    ASSERT_EQ(
+        server_.state().absent.keep(2, {.kind = wire::Kind::reply, .node = 2, .call = 7}, {}, kHello, Clock::now()),
+        AbsentMembers::Kept::yes);
+    Engines member(*node_, 2);
+    const Met met = test::meet(second_.server, server_.id(), member.add(exchange_), member.id());
+    EXPECT_EQ(second_.server.peers().counters(*met.second).frames_sent, 1U);
+    EXPECT_EQ(second_.server.peers().replies_kept(), 0U);
+}
+
+// Its code, and what is known of how long it runs, are the node's.
+TEST_F(TwoEngines, RunOneFunctionAtOnce) {
+    static std::atomic<unsigned> runs;
+    runs = 0;
+    static const Resident& counts = Residents::add({.id = resident_id({"test", "counts"}),
+                                                    .name = "test:counts",
+                                                    .signature = {},
+                                                    .entry =
+                                                        [](rove_here*, const void*, std::size_t) {
+                                                            if (++runs % 16 == 0) std::this_thread::sleep_for(1ms);
+                                                        },
+                                                    .built_in = true});
+    constexpr unsigned kCalls = 200;
+    const auto call = [](const Pair& pair) {
+        for (unsigned i = 0; i < kCalls; ++i) {
+            const CallId id = value_or_throw(pair.client.caller().call(
+                pair.to_server,
+                {.callee = {.id = &counts.id, .name = counts.name, .own = true}, .payload = Bytes(kHello)}));
+            while (!pair.client.own_calls().test(id)) {
+                pair.server.poll(0ms);
+                pair.client.poll(0ms);
+            }
+            EXPECT_TRUE(pair.client.own_calls().finish(id));
+        }
+    };
+    std::thread beside([&] { call(first_); });
+    call(second_);
+    beside.join();
+    EXPECT_EQ(runs, 2 * kCalls);
 }
 
 TEST_F(TwoEngines, ALinkThatEndsIsOneEnginesMatter) {
@@ -116,6 +155,28 @@ TEST_F(TwoEngines, OneEndsAndTheOtherServesOn) {
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code(), ErrorCode::cancelled);
     EXPECT_TRUE(end_of(second_.client, two));
+}
+
+TEST_F(TwoEngines, AServersOneEndsAndItsOtherServesOn) {
+    const CallId kept = value_or_throw(first_.server.caller().ping(first_.to_client, kHello, true, std::nullopt));
+    std::thread beside([&] {
+        EXPECT_TRUE(first_.server.end());
+        first_.server.drop_links();
+    });
+    for (unsigned i = 0; i < 100; ++i) {
+        const CallId call = ping(second_);
+        while (!second_.client.own_calls().test(call)) {
+            second_.server.poll(0ms);
+            second_.client.poll(0ms);
+        }
+        EXPECT_TRUE(second_.client.own_calls().finish(call));
+    }
+    beside.join();
+    const Result<CallEnd> ended = first_.server.own_calls().finish(kept);
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code(), ErrorCode::cancelled);
+    EXPECT_FALSE(first_.server.is_usable());
+    EXPECT_TRUE(second_.server.is_usable());
 }
 
 }  // namespace

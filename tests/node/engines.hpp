@@ -60,6 +60,29 @@ private:
     std::vector<std::unique_ptr<Engine>> all_;  // they use all of the above
 };
 
+// Two engines that have met: the peer that each has for the other's node.
+struct Met {
+    std::shared_ptr<PeerState> second, first;
+};
+inline Met meet(Engine& first, NodeId first_id, Engine& second, NodeId second_id) {
+    auto ours = value_or_throw(first.fabric().open_link()), theirs = value_or_throw(second.fabric().open_link());
+    value_or_throw(first.fabric().connect(*ours, theirs->offer()));
+    value_or_throw(second.fabric().connect(*theirs, ours->offer()));
+    const auto met = [](NodeId id, NodeId my_id) {
+        return Meeting{.id = id,
+                       .my_id = my_id,
+                       .member = !is_client(id) && !is_client(my_id),
+                       .address = {},
+                       .triple = {},
+                       .node_count = 1,
+                       .resident = {},
+                       .hang_up = [](const Error&) {}};
+    };
+    auto there = value_or_throw(first.peers().adopt(met(second_id, first_id), std::move(ours), nullptr));
+    auto here = value_or_throw(second.peers().adopt(met(first_id, second_id), std::move(theirs), nullptr));
+    return {there.peer, here.peer};
+}
+
 // A node that lends functions of engines something to ask where they run.
 inline std::shared_ptr<NodeCore> lent_node(NodeOptions options = {}) {
     (void)scratch();  // the tests' own cookie

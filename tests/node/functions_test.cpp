@@ -58,7 +58,8 @@ protected:
                             .own_functions = own_functions_,
                             .sender = neighbours_.sender,
                             .name = &IdleLead::name}};
-    NodeFunctions functions_{idle_.lead, cache_};
+    NodeFunctions functions_{cache_};
+    EngineLock& lock_ = idle_.lead.mutex();
     std::shared_ptr<PackageStore> package_ = some_package({"run", "other"}, {{Forms::image, 500}});
 };
 
@@ -153,15 +154,15 @@ TEST_F(FunctionFinderTest, WhatIsNoSuchCodeBreaksTheLink) {
 using NodeFunctionsTest = FunctionsTest;
 
 TEST_F(NodeFunctionsTest, AFunctionIsFoundByItsNameAndKnownByWhatThatGave) {
-    EXPECT_FALSE(functions_.find("some:run"));
+    EXPECT_FALSE(functions_.find(lock_, "some:run"));
     ASSERT_TRUE(cache_->add(package_, false));
-    const auto found = functions_.find("some:other");
+    const auto found = functions_.find(lock_, "some:other");
     ASSERT_TRUE(found);
     EXPECT_NE(*found, 0U) << "which is no rove_function";
-    EXPECT_EQ(functions_.id_of(*found), package_->function_ids()[1]);
-    EXPECT_FALSE(functions_.id_of(0));
-    EXPECT_FALSE(functions_.id_of(*found & 0xFFFF'FFFFU)) << "a handle alone is none";
-    EXPECT_FALSE(functions_.id_of(*found + 100));
+    EXPECT_EQ(functions_.id_of(lock_, *found), package_->function_ids()[1]);
+    EXPECT_FALSE(functions_.id_of(lock_, 0));
+    EXPECT_FALSE(functions_.id_of(lock_, *found & 0xFFFF'FFFFU)) << "a handle alone is none";
+    EXPECT_FALSE(functions_.id_of(lock_, *found + 100));
     EXPECT_TRUE(functions_.digests().empty()) << "it may be forgotten";
     const auto stays = some_package({"stays"}, {{Forms::image, 10}});
     ASSERT_TRUE(cache_->add(stays, true));

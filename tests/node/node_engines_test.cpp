@@ -1,0 +1,184 @@
+// A node with two engines, each of which has a peer: what concerns a peer reaches the engine that has its link, and what concerns the
+// node reaches both.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "api/access.hpp"
+#include "engines.hpp"
+#include "node/built_ins.hpp"
+#include "program/residents.hpp"
+#include "rove/edge.h"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr NodeId kFirst = client_id(0, 1), kSecond = client_id(0, 2);
+const std::array<std::byte, 5> kHello{std::byte{'h'}, std::byte{'e'}, std::byte{'l'}, std::byte{'l'}, std::byte{'o'}};
+
+void hello(rove_here* here, const void*, std::size_t) {
+    (void)rove_reply(here, kHello.data(), kHello.size());
+}
+
+class NodeOfTwoEngines : public testing::Test {
+protected:
+    NodeOfTwoEngines() {
+        (void)Residents::add({.id = resident_id({"test", "hello"}),
+                              .name = "test:hello",
+                              .signature = {},
+                              .entry = &hello,
+                              .built_in = true});
+    }
+    // A client that is served by a thread of its own.
+    struct Client {
+        Client(NodeOfTwoEngines& test, unsigned engine, NodeId id)
+            : engines(*test.lent_, id),
+              own(engines.add(test.exchange_)),
+              met(meet(*test.core_->engines()[engine], 0, own, id)) {}
+        ~Client() {
+            stop = true;
+            thread.join();
+        }
+        // It answers nothing more, until it is told to.
+        void rest() {
+            rests = true;
+            while (!is_at_rest) std::this_thread::yield();
+        }
+        void go_on() { rests = false; }
+
+        Engines engines;
+        Engine& own;
+        Met met;
+        std::atomic<bool> rests{false}, is_at_rest{false}, stop{false};
+        std::thread thread{[this] {
+            while (!stop) {
+                is_at_rest = rests.load();
+                if (is_at_rest)
+                    std::this_thread::sleep_for(1ms);
+                else
+                    own.poll(1ms);
+            }
+        }};
+    };
+    [[nodiscard]] std::shared_ptr<NodeCore> make() const {
+        NodeCore::Fabrics fabrics;
+        for (int i = 0; i < 2; ++i) fabrics.push_back(value_or_throw(fabric::LoopbackFabric::open(exchange_)));
+        return value_or_throw(NodeCore::create(
+            {.listen = "127.0.0.1:0", .buffer_bytes_max = kBufferBytes, .log = "error"}, std::move(fabrics)));
+    }
+    [[nodiscard]] Peer peer(NodeId id) const { return value_or_throw(detail::Edge::peer(*core_, id)); }
+    [[nodiscard]] Engine& engine(unsigned which) const { return *core_->engines()[which]; }
+
+    static constexpr std::size_t kBufferBytes = 8192;
+    const std::shared_ptr<NodeCore> lent_ = lent_node();
+    const std::shared_ptr<fabric::Exchange> exchange_ = std::make_shared<fabric::Exchange>();
+    const std::shared_ptr<NodeCore> core_ = make();
+    Client first_{*this, 0, kFirst}, second_{*this, 1, kSecond};
+};
+
+ErrorCode code_of(const auto& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        return error.code();
+    }
+    return ErrorCode::ok;
+}
+
+TEST_F(NodeOfTwoEngines, ACallGoesByTheEngineThatHasThePeer) {
+    const Peer one = peer(kFirst), two = peer(kSecond);
+    for (unsigned i = 0; i < 3; ++i) (void)two.ping(kHello).get();
+    EXPECT_EQ(two.counters().frames_sent, 3U);
+    EXPECT_EQ(one.counters().frames_sent, 0U);
+    (void)one.ping(kHello).get();
+    EXPECT_EQ(one.counters().frames_sent, 1U);
+    EXPECT_EQ(two.node(), kSecond);
+}
+
+TEST_F(NodeOfTwoEngines, ABufferIsFreedOverTheLinkThatItCameBy) {
+    const Peer two = peer(kSecond);
+    two.allocate<char>(5).get();
+    EXPECT_EQ(two.counters().frames_sent, 2U) << "it was allocated and freed";
+    EXPECT_EQ(peer(kFirst).counters().frames_sent, 0U);
+}
+
+TEST_F(NodeOfTwoEngines, AFunctionReachesThePeersOfBoth) {
+    for (const NodeId to : {kFirst, kSecond}) {
+        rove_here here{&engine(0), nullptr, {.kind = wire::Kind::call, .node = kFirst}, RanAs::resident};
+        rove_pending pending{};
+        ASSERT_EQ(rove_here_call(&here, to, reinterpret_cast<rove_code>(&hello), nullptr, 0, &pending), ROVE_OK)
+            << rove_last_failure()->message;
+        EXPECT_EQ(pending.engine, &engine(to == kFirst ? 0 : 1));
+        std::array<std::byte, 5> into{};
+        std::size_t size = 0;
+        ASSERT_EQ(rove_pending_take(&pending, into.data(), into.size(), &size), ROVE_OK);
+        EXPECT_EQ(into, kHello);
+    }
+}
+
+// Memory of a caller that has gone is freed at once.
+TEST_F(NodeOfTwoEngines, KnowsTheOwnersOfBoth) {
+    EXPECT_TRUE(core_->knows_owner(kFirst));
+    EXPECT_FALSE(core_->knows_owner(client_id(0, 3)));
+    rove_here here{&engine(0), nullptr, {.kind = wire::Kind::call, .node = kSecond}, RanAs::resident};
+    const std::uint64_t bytes = kBufferBytes;
+    Residents::find(built_ins().allocate)->entry(&here, &bytes, sizeof bytes);
+    EXPECT_FALSE(core_->memory().allocate(1, kFirst)) << "all of it is taken";
+}
+
+TEST_F(NodeOfTwoEngines, AThreadWaitsForTheFirstOfCallsOfBoth) {
+    first_.rest();
+    second_.rest();
+    rove_here here{&engine(0), nullptr, {.kind = wire::Kind::call, .node = kFirst}, RanAs::resident};
+    std::array<rove_pending, 2> pending{};
+    const auto call = [&](NodeId to, rove_pending& out) {
+        ASSERT_EQ(rove_here_call(&here, to, reinterpret_cast<rove_code>(&hello), nullptr, 0, &out), ROVE_OK);
+    };
+    call(kFirst, pending[0]);
+    call(kSecond, pending[1]);
+    std::size_t which = 7;
+    EXPECT_EQ(rove_pending_any(pending.data(), 2, 1'000'000, &which), ROVE_TIMED_OUT);
+    second_.go_on();
+    ASSERT_EQ(rove_pending_any(pending.data(), 2, -1, &which), ROVE_OK);
+    EXPECT_EQ(which, 1U);
+    rove_pending_drop(&pending[1]);
+    second_.rest();
+    call(kSecond, pending[1]);
+    first_.go_on();
+    ASSERT_EQ(rove_pending_any(pending.data(), 2, -1, &which), ROVE_OK);
+    EXPECT_EQ(which, 0U);
+    for (rove_pending& each : pending) rove_pending_drop(&each);
+}
+
+TEST_F(NodeOfTwoEngines, OneEndsAndTheOtherServesOn) {
+    const Peer one = peer(kFirst), two = peer(kSecond);
+    EXPECT_TRUE(engine(1).end());
+    EXPECT_EQ(code_of([&] { (void)two.ping(kHello).get(); }), ErrorCode::cancelled);
+    (void)one.ping(kHello).get();
+}
+
+TEST_F(NodeOfTwoEngines, EndsBoth) {
+    const Peer one = peer(kFirst), two = peer(kSecond);
+    second_.rest();
+    RawCall waits = two.ping(kHello);
+    EXPECT_TRUE(core_->is_usable());
+    core_->shut_down();
+    EXPECT_EQ(code_of([&] { (void)waits.get(); }), ErrorCode::cancelled);
+    for (const Peer& each : {one, two})
+        EXPECT_EQ(code_of([&] { (void)each.ping(kHello).get(); }), ErrorCode::cancelled);
+    EXPECT_TRUE(engine(0).is_stopped());
+    EXPECT_TRUE(engine(1).is_stopped());
+    EXPECT_FALSE(core_->is_usable());
+}
+
+TEST_F(NodeOfTwoEngines, IsFoundByEitherEngine) {
+    EXPECT_EQ(NodeCore::living(&engine(0)), core_);
+    EXPECT_EQ(NodeCore::living(&engine(1)), core_);
+}
+
+}  // namespace
+}  // namespace rove::test
