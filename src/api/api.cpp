@@ -53,7 +53,7 @@ Peers& peers_of(const std::shared_ptr<NodeCore>& core, const std::shared_ptr<Pee
     (void)own(core);
     return peer->engine->peers();
 }
-// Of a call in flight: results that came before its node was shut down can be taken afterwards.
+// For calls in flight: results that arrived before the node was shut down can be taken afterwards.
 OwnCalls& calls_of(Engine* engine) {
     if (engine == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
     if (engine->is_inherited()) detail::throw_error(engine->node().why_unusable());
@@ -365,10 +365,10 @@ void Node::unshare(const std::string& name) {
 }
 unsigned Node::poll(std::chrono::milliseconds wait) {
     const std::shared_ptr<NodeCore> core = core_;  // a callback may end the node
-    return usable(core).engine().poll(wait);
+    return usable(core).first_engine().poll(wait);
 }
 void Node::wake() noexcept {
-    if (core_ && core_->is_usable()) core_->engine().interrupt();
+    if (core_ && core_->is_usable()) core_->first_engine().interrupt();
 }
 const std::string& Node::address() const {
     return detail::present(core_.get()).address();

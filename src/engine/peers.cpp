@@ -112,12 +112,6 @@ std::shared_ptr<PeerState> Peers::linked_at(std::string_view address) const {
     return nullptr;
 }
 
-std::shared_ptr<PeerState> Peers::on_the_way_to(NodeId node) const {
-    const Hold hold(lead_.mutex());
-    PeerState* const peer = routes_.to(node);
-    return peer != nullptr ? peer->shared_from_this() : nullptr;
-}
-
 bool Peers::knows_owner(NodeId owner) const {
     if (owner == routes_.id()) return true;
     const Hold hold(lead_.mutex());

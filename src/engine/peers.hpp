@@ -84,8 +84,6 @@ public:
     [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to) const EXCLUDES(lock_of<EngineLock>);
     // One that was met at that address, and has a link; null: none.
     [[nodiscard]] std::shared_ptr<PeerState> linked_at(std::string_view address) const EXCLUDES(lock_of<EngineLock>);
-    // For tests, which have no other way to a peer's state: the peer to which frames for that node are sent; null: none.
-    [[nodiscard]] std::shared_ptr<PeerState> on_the_way_to(NodeId node) const EXCLUDES(lock_of<EngineLock>);
     // Whether the peer with that name (PeerState::back) is still linked.
     [[nodiscard]] bool knows_owner(NodeId owner) const EXCLUDES(lock_of<EngineLock>);
     // Whether the other member of that id is reached at that address.

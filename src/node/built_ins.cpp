@@ -62,6 +62,11 @@ std::optional<std::span<std::byte>> part_of(rove_here* here, const wire::MemoryP
     return std::nullopt;
 }
 
+// Whether whoever called is still linked: mostly to the engine that runs this.
+bool knows_owner(rove_here* here) {
+    return here->engine->peers().knows_owner(here->call.node) || here->node().knows_owner(here->call.node);
+}
+
 void allocate(rove_here* here, const void* payload, std::size_t size) {
     const auto bytes = head_of<std::uint64_t>(here, bytes_of(payload, size));
     if (!bytes) return;
@@ -69,7 +74,7 @@ void allocate(rove_here* here, const void* payload, std::size_t size) {
     if (!place)
         return end_with(here, Error(place.error().code(), here->node().name() + ": " + place.error().message()));
     // The caller may have gone while this was made: all that it owned was freed without it. If it goes later, this is freed with the rest.
-    if (!here->node().knows_owner(here->call.node)) here->node().memory().free(place->key);
+    if (!knows_owner(here)) here->node().memory().free(place->key);
     (void)rove_reply(here, &*place, sizeof *place);
 }
 
@@ -137,7 +142,9 @@ void knows(rove_here* here, const void* payload, std::size_t size) {
     const std::string_view address = as_text(bytes_of(payload, size).subspan(sizeof *node));
     const std::optional<NodeId> id = node_of(*node);
     const bool known =
-        id && (id == here->node().id() ? address == here->node().address() : here->node().reaches(*id, address));
+        id &&
+        (id == here->node().id() ? address == here->node().address()
+                                 : (here->engine->peers().reaches(*id, address) || here->node().reaches(*id, address)));
     (void)rove_reply(here, &known, 1);
 }
 

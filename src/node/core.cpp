@@ -96,9 +96,9 @@ Status NodeCore::start(Fabrics fabrics) {
         ROVE_CHECK(engines_[i]->open(std::move(fabrics[i])));
     }
     ROVE_TRY(control_, control::Control::create({.options = options_,
-                                                 .routes = engine().routes(),
-                                                 .peers = engine().peers(),
-                                                 .fabric = engine().fabric(),
+                                                 .routes = first_engine().routes(),
+                                                 .peers = first_engine().peers(),
+                                                 .fabric = first_engine().fabric(),
                                                  .functions = functions_,
                                                  .name = name_,
                                                  .every_second = [this] {
@@ -141,7 +141,7 @@ Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {
 }
 
 Result<std::shared_ptr<PeerState>> NodeCore::linked(NodeId to) {
-    Result<std::shared_ptr<PeerState>> found = engine().peers().linked(to);
+    Result<std::shared_ptr<PeerState>> found = first_engine().peers().linked(to);
     for (std::size_t i = 1; !found && i < engines_.size(); ++i) found = engines_[i]->peers().linked(to);
     return found;
 }

@@ -3,7 +3,7 @@
 //
 // Which engine. What concerns a peer is asked of the engine that has its link (PeerState::engine); what a running function asks, of the one that
 // runs it (rove_here); what concerns a call, of the one that has sent it (rove_pending, RawCall). What concerns the whole node is asked of each
-// engine in turn (engines()). Only what concerns none of these is for the node to choose (engine()).
+// engine in turn (engines()). Only what concerns none of these is for the node to choose (first_engine()).
 //
 // Threads: any, but for the beginning and the end of a node. Functions here take the lock of one engine after the other where they say so
 // (EXCLUDES), and never that of two at once.
@@ -46,7 +46,7 @@ public:
     [[nodiscard]] std::span<const std::unique_ptr<Engine>> engines() const { return engines_; }
     // The node's choice, for what concerns no peer, no call and no running function: the first. Threads of the program that poll the node
     // lead this one, and peers are met here.
-    [[nodiscard]] Engine& engine() { return *engines_.front(); }
+    [[nodiscard]] Engine& first_engine() { return *engines_.front(); }
     [[nodiscard]] NodeIds& ids() { return shared_.ids; }
     [[nodiscard]] MemoryTable& memory() { return shared_.memory; }
     [[nodiscard]] NodeFunctions& functions() { return functions_; }

@@ -124,27 +124,27 @@ rove::CallTable::Id id_of(const rove_pending& pending) {
 // Which of these calls of one node has ended, for which it waits; nothing: none has in that time. A thread leads one engine at a time, so it
 // waits for the calls of each engine in turn.
 std::optional<std::size_t> first_ended(std::span<const rove_pending> pendings, rove::Deadline deadline) {
-    struct OfEngine {
+    struct Calls {
         rove::Engine* engine;
-        std::vector<rove::CallTable::Id> calls;
-        std::vector<std::size_t> places;
+        std::vector<rove::CallTable::Id> ids{};
+        std::vector<std::size_t> places{};
     };
-    std::vector<OfEngine> engines;
+    std::vector<Calls> engines;
     for (std::size_t i = 0; i < pendings.size(); ++i) {
-        const auto known = std::ranges::find(engines, &engine_of(pendings[i]), &OfEngine::engine);
-        OfEngine& of = known != engines.end() ? *known : engines.emplace_back(&engine_of(pendings[i]));
-        of.calls.push_back(id_of(pendings[i]));
-        of.places.push_back(i);
+        auto of = std::ranges::find(engines, &engine_of(pendings[i]), &Calls::engine);
+        if (of == engines.end()) of = engines.insert(of, {.engine = &engine_of(pendings[i])});
+        of->ids.push_back(id_of(pendings[i]));
+        of->places.push_back(i);
     }
     for (;;) {
-        const bool is_last = deadline && rove::Clock::now() >= *deadline;
-        for (const OfEngine& each : engines) {
-            const rove::Deadline until = engines.size() == 1 ? deadline : rove::Clock::now() + kEngineFor;
-            if (const auto ended = each.engine->own_calls().wait_any(each.calls, until)) return each.places[*ended];
-        }
-        if (engines.size() == 1 || is_last) return std::nullopt;
+        const bool is_over = deadline && rove::Clock::now() >= *deadline;
+        for (const Calls& each : engines)
+            if (const auto ended = each.engine->own_calls().wait_any(each.ids, rove::Clock::now() + kEngineFor))
+                return each.places[*ended];
+        if (is_over) return std::nullopt;
     }
 }
+
 int end(rove_here* here, const Error& error) {
     if (here->gathering != nullptr)
         here->gathering->skip_rest(*here);  // the call that is to be ended comes after its parts
@@ -444,10 +444,17 @@ int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const vo
 int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) noexcept try {
     if (count == 0) return failed(ErrorCode::invalid, "there are no calls to wait for");
     if (is_inherited(pendings[0])) return failed(core_of(pendings[0]).why_unusable());
-    for (size_t i = 1; i < count; ++i)
+    const rove::Deadline deadline = rove::deadline_of(timeout_ns);
+    bool of_one_engine = true;
+    std::vector<rove::CallTable::Id> ids;
+    for (size_t i = 0; i < count; ++i) {
         if (&core_of(pendings[i]) != &core_of(pendings[0]))
             return failed(ErrorCode::invalid, "calls of different nodes of one process cannot be waited for together");
-    const auto ended = first_ended({pendings, count}, rove::deadline_of(timeout_ns));
+        of_one_engine = of_one_engine && pendings[i].engine == pendings[0].engine;
+        ids.push_back(id_of(pendings[i]));
+    }
+    const auto ended =
+        of_one_engine ? calls_of(pendings[0]).wait_any(ids, deadline) : first_ended({pendings, count}, deadline);
     if (!ended) return failed(ErrorCode::timed_out, "none of the calls has ended in that time");
     *which = *ended;
     return ROVE_OK;

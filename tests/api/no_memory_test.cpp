@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "../lost_memory.hpp"
 #include "../node/engine_view.hpp"
 #include "../node/soon.hpp"
-#include "../lost_memory.hpp"
 #include "../watched_new.hpp"
 #include "engine/here.hpp"
 #include "node/core.hpp"
@@ -341,8 +341,8 @@ TEST_F(WithoutMemory, RoomForALargePayloadIsGivenBack) {
         } catch (const Error&) {  // the link was cut
         }
         server.refuse(false);
-        EXPECT_TRUE(soon([&core] { return EngineView::staged_bytes(core.engine()) == 0; }))
-            << EngineView::staged_bytes(core.engine());
+        EXPECT_TRUE(soon([&core] { return EngineView::staged_bytes(core.first_engine()) == 0; }))
+            << EngineView::staged_bytes(core.first_engine());
     });
 }
 
@@ -368,8 +368,8 @@ TEST_F(WithoutMemory, AHalfSentPayloadIsTakenBack) {
             too_much = kNothingIsTooMuch;
             server.pause(false);
             EXPECT_EQ(peer.sync(within(kPatience), fn<add>, 1, 2), 3);
-            EXPECT_TRUE(soon([&core] { return EngineView::staged_bytes(core.engine()) == 0; }))
-                << EngineView::staged_bytes(core.engine());
+            EXPECT_TRUE(soon([&core] { return EngineView::staged_bytes(core.first_engine()) == 0; }))
+                << EngineView::staged_bytes(core.first_engine());
         });
     }
 }
@@ -433,7 +433,7 @@ TEST_F(WithoutMemory, WhatAMemberHasTakenIsAnsweredAfterACut) {
     without_each_allocation([&] {
         std::shared_ptr<PeerState> member;
         ASSERT_TRUE(soon([&] {
-            auto linked = core.engine().peers().linked(1);
+            auto linked = core.first_engine().peers().linked(1);
             if (linked) member = *linked;
             return linked.has_value();
         }));
@@ -447,7 +447,7 @@ TEST_F(WithoutMemory, WhatAMemberHasTakenIsAnsweredAfterACut) {
         const std::uint64_t meeting = member->meeting;
         first.refuse(true);
         {
-            const Hold hold(core.engine().lock());
+            const Hold hold(core.first_engine().lock());
             member->link->break_with(Error(ErrorCode::overloaded, "cut by the test"));
         }
         first.node().wake();
@@ -477,11 +477,12 @@ TEST_F(WithoutMemory, AClientThatHasGoneIsNotKept) {
         Node client(NodeOptions{.log = "off"});
         core = &core_behind(client.connect(server.node().address()));
     }
-    ASSERT_TRUE(soon([&] { return core->engine().peers().count() == 0; }));
+    ASSERT_TRUE(soon([&] { return core->first_engine().peers().count() == 0; }));
     counts_others = true;
     without_each_allocation([&] {
         (void)run({rove(), "functions", server.node().address(), "--timeout", "1"}, kPatience);
-        EXPECT_TRUE(soon([&] { return core->engine().peers().count() == 0; })) << core->engine().peers().count();
+        EXPECT_TRUE(soon([&] { return core->first_engine().peers().count() == 0; }))
+            << core->first_engine().peers().count();
     });
 }
 
@@ -504,7 +505,7 @@ TEST_F(WithoutMemory, ANodeThatWasNotMetIsNotKept) {
         const int refused = refused_in.exchange(0);
         client.node().connect(server.node().address()).sync(within(kPatience), fn<note_caller>);
         NodeCore& core = *core_that_was_called;
-        ASSERT_TRUE(soon([&] { return core.engine().peers().count() == 1; }));
+        ASSERT_TRUE(soon([&] { return core.first_engine().peers().count() == 1; }));
         refused_in = refused;
         counts_others = true;
         std::size_t known = 2;
@@ -514,7 +515,8 @@ TEST_F(WithoutMemory, ANodeThatWasNotMetIsNotKept) {
             known = 1;
         }
         counts_others = false;
-        EXPECT_TRUE(soon([&] { return core.engine().peers().count() <= known; })) << core.engine().peers().count();
+        EXPECT_TRUE(soon([&] { return core.first_engine().peers().count() <= known; }))
+            << core.first_engine().peers().count();
     });
 }
 

@@ -43,7 +43,7 @@ protected:
     // What the server finds in its mailbox, and leaves there.
     [[nodiscard]] wire::FrameHeader call_that_came() const {
         const Peer to_client = client();
-        const Hold hold(detail::Edge::core(to_client)->engine().lock());
+        const Hold hold(detail::Edge::core(to_client)->first_engine().lock());
         wire::Frame frame;
         EXPECT_TRUE(detail::Edge::state(to_client)->link->next(Traffic::calls, frame));
         return frame.header;

@@ -14,8 +14,8 @@ protected:
     void is_met_again() const {
         const auto core = detail::Edge::core(peer());
         const std::uint64_t meeting = state().meeting;
-        core->engine().peers().lose(detail::Edge::state(peer()), meeting,
-                                    Error(ErrorCode::disconnected, "the test cut it"));
+        core->first_engine().peers().lose(detail::Edge::state(peer()), meeting,
+                                          Error(ErrorCode::disconnected, "the test cut it"));
         std::thread([&] { (void)peer().ping().get(); }).join();
         ASSERT_NE(state().meeting, meeting);
         EXPECT_EQ(count(), 2);  // the peer has told its handle again
@@ -95,8 +95,9 @@ TEST(BegunFrame, AThreadCallsAgainAfterAPostThatFailed) {
     (void)peer.call(entry).get();
     CallFrame frame = peer.begin(entry, 8);
     server.kill_now();
-    ASSERT_TRUE(soon([&] { return !detail::Edge::core(peer)->engine().peers().linked(*detail::Edge::state(peer)); }))
-        << "nobody notices";
+    ASSERT_TRUE(soon([&] {
+        return !detail::Edge::core(peer)->first_engine().peers().linked(*detail::Edge::state(peer));
+    })) << "nobody notices";
     EXPECT_EQ(error_of([&] { frame.post(); }).code(), ErrorCode::disconnected);
     for (int i = 0; i < 3; ++i)
         EXPECT_EQ(error_of([&] { (void)peer.limited(within(std::chrono::seconds(10))).call(entry).get(); }).code(),

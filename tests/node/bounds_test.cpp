@@ -152,8 +152,9 @@ TEST_F(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
         << "there was room beyond the bound";
     is_served();
     // As many as there need be: the others have the time that they have where nobody waits.
-    EXPECT_TRUE(soon([] { return core.load()->engine().peers().count() <= kAllStagedBytesMax / kStagedBytesMax + 1; }))
-        << "all who hold the room are still there";
+    EXPECT_TRUE(soon([] {
+        return core.load()->first_engine().peers().count() <= kAllStagedBytesMax / kStagedBytesMax + 1;
+    })) << "all who hold the room are still there";
     (void)kept.node.poll(0ms);
     EXPECT_EQ(meeting(kept.link), kept_met);
     EXPECT_TRUE(detail::Edge::state(kept.link)->linked()) << detail::Edge::state(kept.link)->gone;
@@ -286,7 +287,7 @@ protected:
         return guest;
     }
     // Without the node behind.
-    static std::size_t peers() { return core.load()->engine().peers().count() - 1; }
+    static std::size_t peers() { return core.load()->first_engine().peers().count() - 1; }
     // What one peer may have waiting, nearly: less than that where its mailbox takes some, too.
     static constexpr int kNearlyAll = static_cast<int>(kOutboxBytesMax / kResultBytes) - 10;
     static constexpr int kPeersTooMany = static_cast<int>(kAllOutboxBytesMax / kOutboxBytesMax) + 3;
@@ -309,7 +310,7 @@ TEST_F(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
     ASSERT_TRUE(soon([] { return made * kResultBytes > kBacklogBytes; }));
     for (int i = 0; i < 100; ++i) EXPECT_EQ(honest().sync(within(20s), fn<add>, i, 2), i + 2);
     EXPECT_LT(made, kMost);
-    EXPECT_EQ(core.load()->engine().peers().count(), 2U) << "it was cut off";
+    EXPECT_EQ(core.load()->first_engine().peers().count(), 2U) << "it was cut off";
     EXPECT_TRUE(soon([&] {
         (void)guest.node.poll(1ms);  // it takes them
         return made == 2 * kMost;
@@ -350,11 +351,11 @@ TEST_F(Bounds, WhoTakesNoAnswerToItsLoadKeepsNobodysPackagesOut) {
     guest.link.load(held);
     const std::uint64_t met = meeting(guest.link);
     const NodeId server = detail::Edge::state(guest.link)->id, me = detail::Edge::state(guest.link)->my_id;
-    const std::shared_ptr<PeerState> there = core.load()->engine().peers().on_the_way_to(me);
+    const std::shared_ptr<PeerState> there = core.load()->first_engine().peers().on_the_way_to(me);
     ASSERT_TRUE(there);
-    const auto received = [&] { return core.load()->engine().peers().counters(*there).frames_received; };
+    const auto received = [&] { return core.load()->first_engine().peers().counters(*there).frames_received; };
     const auto waiting = [&] {
-        const Hold hold(core.load()->engine().lock());
+        const Hold hold(core.load()->first_engine().lock());
         return there->outbox_of(Traffic::replies).bytes();
     };
     std::uint64_t sent = received();
@@ -446,7 +447,7 @@ TEST_F(Bounds, ManifestsDoNotKeepOthersOut) {
     std::memset(&need.function, 7, sizeof need.function);
     std::optional<Call<std::uint64_t>> call;
     {
-        const Hold hold(core.load()->engine().lock());
+        const Hold hold(core.load()->first_engine().lock());
         for (const ByteBuffer& manifest : manifests) {
             const wire::CodeChunk chunk{.package = digest_of_manifest(manifest),
                                         .total_bytes = static_cast<std::uint32_t>(manifest.size())};
@@ -474,13 +475,13 @@ TEST_F(Bounds, WhatIsAllocatedForWhoHasGoneIsFreed) {
         Guest guest(NodeOptions{.log = "off"}, server.address());
         guest.link.sync(fn<tell_core>);
         gone = detail::Edge::state(guest.link)->my_id;
-        EXPECT_TRUE(core.load()->engine().peers().knows_owner(gone));
+        EXPECT_TRUE(core.load()->first_engine().peers().knows_owner(gone));
     }
-    ASSERT_TRUE(soon([&] { return !core.load()->engine().peers().knows_owner(gone); }));
+    ASSERT_TRUE(soon([&] { return !core.load()->first_engine().peers().knows_owner(gone); }));
     const Resident* allocate = Residents::find(built_ins().allocate);
     ASSERT_NE(allocate, nullptr);
     const std::uint64_t bytes = 8192;
-    rove_here here{&core.load()->engine(), nullptr, {.node = gone}, RanAs::resident};
+    rove_here here{&core.load()->first_engine(), nullptr, {.node = gone}, RanAs::resident};
     allocate->entry(&here, &bytes, sizeof bytes);
     Guest next(NodeOptions{.log = "off"}, server.address());
     EXPECT_EQ(next.link.allocate<char>(within(20s), bytes).get().size(), bytes);

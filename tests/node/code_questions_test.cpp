@@ -167,7 +167,7 @@ protected:
         const Peer back = last_->connect(middle_->address());
         EXPECT_TRUE(soon([&] {
             const bool has_come = back.counters().frames_received > received_;
-            const Hold hold(detail::Edge::core(back)->engine().lock());
+            const Hold hold(detail::Edge::core(back)->first_engine().lock());
             const PeerState& state = *detail::Edge::state(back);
             return has_come && !state.calls.parked && !state.link->pending();
         }));
@@ -259,7 +259,7 @@ TEST_P(CodeQuestionsInMemory, WhoAsksAgainAndAgainHasNoMoreWaitingThanOnePiece) 
     }));
     const Peer back = server.connect(asks.address());
     const auto looks = [&](const auto& look) {
-        const Hold hold(detail::Edge::core(back)->engine().lock());
+        const Hold hold(detail::Edge::core(back)->first_engine().lock());
         return look(*detail::Edge::state(back));
     };
     wire::NeedCode need{.function = store->function_ids().front(), .asker = asks.id()};

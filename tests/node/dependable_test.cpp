@@ -75,8 +75,8 @@ std::shared_ptr<PeerState> state(const Peer& peer) {
 }
 // As if the connection had been cut, seen from this side.
 void cut(const Peer& peer) {
-    detail::Edge::core(peer)->engine().peers().lose(state(peer), state(peer)->meeting,
-                                                    Error(ErrorCode::disconnected, "cut by the test"));
+    detail::Edge::core(peer)->first_engine().peers().lose(state(peer), state(peer)->meeting,
+                                                          Error(ErrorCode::disconnected, "cut by the test"));
 }
 
 class Dependable : public OnFabrics {
@@ -522,7 +522,7 @@ TEST_P(Dependable, AClientIsSentNoCode) {
         return begun == 1;
     }));
     NodeCore& core = *core_of_hostile;
-    const std::shared_ptr<PeerState> to_client = core.engine().peers().on_the_way_to(state(link)->my_id);
+    const std::shared_ptr<PeerState> to_client = core.first_engine().peers().on_the_way_to(state(link)->my_id);
     ASSERT_TRUE(to_client);
     const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
     std::byte* frame = to_client->link->reserve(fabric::Traffic::replies, wire::kHeaderBytes + sizeof chunk + 16);
@@ -591,7 +591,7 @@ TEST_P(Dependable, APeerThatNobodyKeepsIsForgotten) {
         Node once(started(options(true)));
         EXPECT_EQ(node_->connect(once.address()).sync(fn<add>, i, 1), i + 1);
     }
-    EXPECT_TRUE(soon([&] { return core.engine().peers().count() <= 2; })) << core.engine().peers().count();
+    EXPECT_TRUE(soon([&] { return core.first_engine().peers().count() <= 2; })) << core.first_engine().peers().count();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/bytes.hpp"
+#include "engine_view.hpp"
 #include "engines.hpp"
 #include "program/residents.hpp"
 #include "some_package.hpp"
@@ -68,9 +69,9 @@ TEST_F(TwoEngines, EachAnswersItsOwnPeer) {
 TEST_F(TwoEngines, KnowTheirOwnPeersAlone) {
     EXPECT_EQ(first_.to_client->engine, &first_.server);
     EXPECT_EQ(second_.to_client->engine, &second_.server);
-    EXPECT_EQ(first_.server.peers().on_the_way_to(client_id(0, 1)), first_.to_client);
-    EXPECT_EQ(first_.server.peers().on_the_way_to(client_id(0, 2)), nullptr);
-    EXPECT_EQ(second_.server.peers().on_the_way_to(client_id(0, 2)), second_.to_client);
+    EXPECT_EQ(EngineView::on_the_way_to(first_.server, client_id(0, 1)), first_.to_client);
+    EXPECT_EQ(EngineView::on_the_way_to(first_.server, client_id(0, 2)), nullptr);
+    EXPECT_EQ(EngineView::on_the_way_to(second_.server, client_id(0, 2)), second_.to_client);
 }
 
 TEST_F(TwoEngines, GiveNoTwoPeersOneName) {

@@ -20,6 +20,12 @@ struct EngineView {
         const Hold hold(engine.lock());
         return engine.peers_.absent_.kept_bytes() + engine.peers_.absent_.kept_errors();
     }
+    // The peer to which frames for that node are sent; null: none.
+    static std::shared_ptr<PeerState> on_the_way_to(Engine& engine, NodeId node) {
+        const Hold hold(engine.lock());
+        PeerState* const peer = engine.peers_.routes_.to(node);
+        return peer != nullptr ? peer->shared_from_this() : nullptr;
+    }
     // How many of so many waits would let nothing more run on top of them, and how many threads are made for that.
     static std::pair<unsigned, std::size_t> unnested_waits(Engine& engine, unsigned waits) {
         const Hold hold(engine.lock());

@@ -30,11 +30,11 @@ protected:
     }
     void call_large() { EXPECT_EQ(peer().sync(fn<take>, text_), text_.size()); }
     static void was_told_of(std::uint32_t handle) {
-        const std::shared_ptr<PeerState> from = core.load()->engine().peers().on_the_way_to(caller);
-        const Hold hold(core.load()->engine().lock());
+        const std::shared_ptr<PeerState> from = core.load()->first_engine().peers().on_the_way_to(caller);
+        const Hold hold(core.load()->first_engine().lock());
         from->code.aliases.learn(handle, function.load()->id);
     }
-    static std::uint64_t gathered() { return core.load()->engine().gatherings().done(); }
+    static std::uint64_t gathered() { return core.load()->first_engine().gatherings().done(); }
 
 private:
     const std::string text_ = std::string(1'000'000, 'x');

@@ -110,7 +110,7 @@ protected:
         peer().sync(fn<note_server>);
         core_ = core_of_server;
     }
-    [[nodiscard]] std::uint64_t gathered() const { return core_->engine().gatherings().done(); }
+    [[nodiscard]] std::uint64_t gathered() const { return core_->first_engine().gatherings().done(); }
     // Calls until one of them was read as it arrived: a thread of the node's may be on its way for some time.
     template <typename F, typename... Args>
     void reads(std::size_t result, const F& function, const Args&... args) {
@@ -139,7 +139,7 @@ TEST_P(Gathers, WhatTheyGetIsRight) {
     reads(
         3'000'000 + 2, [n = std::size_t{2}](const std::string& text) { return text.size() + n; },
         made<std::string>(3'000'000));
-    EXPECT_EQ(core_->engine().gatherings().running(), 0U);
+    EXPECT_EQ(core_->first_engine().gatherings().running(), 0U);
 }
 
 // Not the first call, which names the function, and nothing that fits a frame.
@@ -219,7 +219,7 @@ TEST_P(Gathers, FromSeveralThreadsAndPeers) {
         });
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(right, 6 * 12 * 2);
-    EXPECT_EQ(core_->engine().gatherings().running(), 0U);
+    EXPECT_EQ(core_->first_engine().gatherings().running(), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, Gathers, testing::Values(kShm), fabric_name);
@@ -239,7 +239,7 @@ TEST(GathersNot, WithOneThreadOrOverStreams) {
         to.sync(fn<note_server>);
         for (int i = 0; i < 20; ++i)
             EXPECT_EQ(to.sync(fn<take_text>, made<std::string>(1'000'000)), 1'000'000U) << stream;
-        EXPECT_EQ(core_of_server.load()->engine().gatherings().done(), 0U) << stream;
+        EXPECT_EQ(core_of_server.load()->first_engine().gatherings().done(), 0U) << stream;
     }
 }
 
@@ -304,13 +304,13 @@ protected:
     void begin(std::uint64_t number, std::size_t bytes = 50'000, unsigned running = 1) {
         ASSERT_TRUE(soon([&] {
             write_part(number, 0, bytes);
-            if (soon([&] { return core_->engine().gatherings().running() == running; }, 2s)) return true;
+            if (soon([&] { return core_->first_engine().gatherings().running() == running; }, 2s)) return true;
             send(number, 0, 0, {});  // no thread was there for it
             return false;
         }));
     }
     [[nodiscard]] bool has_ended() {
-        return soon([&] { return core_->engine().gatherings().running() == 0; });
+        return soon([&] { return core_->first_engine().gatherings().running() == 0; });
     }
 
     // All but the first part, and the call.
@@ -365,7 +365,7 @@ TEST_P(GathersFrom, OneThatTakesItsTimeOthersAreServed) {
     EXPECT_EQ(slept, 6);
     for (std::size_t at = 50'000; at < payload_.size(); at += 50'000)
         write_part(100, at, std::min<std::size_t>(50'000, payload_.size() - at));
-    EXPECT_EQ(core_->engine().gatherings().running(), 1U) << "the call has not come";
+    EXPECT_EQ(core_->first_engine().gatherings().running(), 1U) << "the call has not come";
     EXPECT_TRUE(all_noted().empty());
     write_call(100, text_);
     EXPECT_TRUE(soon([&] { return all_noted() == std::vector{500'000}; }));
@@ -478,7 +478,7 @@ TEST_P(GathersFrom, OneThatNamesNoSuchFunction) {
             write_part(100, at, std::min<std::size_t>(65'536, payload_.size() - at));
         write_call(100, text_);
         EXPECT_TRUE(soon([&] { return all_noted() == std::vector{500'000}; }));
-        EXPECT_EQ(core_->engine().gatherings().done(), 0U);
+        EXPECT_EQ(core_->first_engine().gatherings().done(), 0U);
         forget_noted();
     }
 }
@@ -536,7 +536,7 @@ TEST_P(GathersFrom, AsManyAsHalfOfTheThreads) {
     for (std::uint64_t number = 100; number < 110; ++number) {
         write_part(number, 0, 50'000);
         EXPECT_EQ(link_->sync(within(20s), fn<add>, 1, 2), 3);  // the part before it has been looked at
-        EXPECT_EQ(core_->engine().gatherings().running(), 2U);
+        EXPECT_EQ(core_->first_engine().gatherings().running(), 2U);
         finish(number);
         EXPECT_TRUE(soon([&] { return all_noted().size() == number - 99; }));
     }

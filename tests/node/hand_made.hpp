@@ -26,7 +26,7 @@ Bytes raw(const T& value) {
 inline bool try_write_frame(const Peer& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
                             Bytes payload = {}) {
     const auto core = detail::Edge::core(peer);
-    const Hold hold(core->engine().lock());  // it may have a thread that leads
+    const Hold hold(core->first_engine().lock());  // it may have a thread that leads
     PeerState& state = *detail::Edge::state(peer);
     if (header.node == kNoNode) header.node = state.my_id;
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());

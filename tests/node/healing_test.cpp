@@ -81,13 +81,13 @@ TEST_P(Healing, ForwardedCallsAreAnsweredWhenTheirCallersNodeIsMetAgain) {
     ASSERT_TRUE(soon([] { return arrived.load(); }));
     const std::uint64_t before = cut->meeting;
     before_its_end = [&] {
-        core->engine().peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
+        core->first_engine().peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
     };
     go_on = true;  // its reply finds no link
     ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
     call.get();
-    EXPECT_TRUE(soon([&] { return cut->meeting != before && core->engine().peers().linked(*cut); }));
-    EXPECT_EQ(EngineView::replies_kept(core->engine()), 0U);
+    EXPECT_TRUE(soon([&] { return cut->meeting != before && core->first_engine().peers().linked(*cut); }));
+    EXPECT_EQ(EngineView::replies_kept(core->first_engine()), 0U);
 }
 
 // The answer has been written, and the link goes before it is read: it counts where it has arrived, else it is sent again.
@@ -108,7 +108,7 @@ TEST_P(Healing, AnswersThatWereWrittenBeforeTheCutAreNotLost) {
         ASSERT_TRUE(soon([&] { return back.counters().frames_sent > written; }));
         const auto core = detail::Edge::core(third);
         const std::shared_ptr<PeerState> cut = detail::Edge::state(third);
-        core->engine().peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+        core->first_engine().peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
         third.sync(fn<pass_on>, third_->id());  // meets it again
         ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
         call.get();
@@ -131,8 +131,8 @@ TEST_P(ClientsLinkEnd, AnswersThatHaveArrivedCount) {
     for (unsigned i = 0; i < 3 * kBatchMax; ++i) calls.push_back(server.async(fn<count_run>));
     const Call<void> behind = server.async(fn<count_run>);
     ASSERT_TRUE(soon([] { return runs == 3 * kBatchMax + 1; }));  // so those before it have been answered
-    detail::Edge::core(server)->engine().peers().lose(cut, cut->meeting,
-                                                      Error(ErrorCode::disconnected, "the test cut it"));
+    detail::Edge::core(server)->first_engine().peers().lose(cut, cut->meeting,
+                                                            Error(ErrorCode::disconnected, "the test cut it"));
     for (auto& call : calls) {
         ASSERT_TRUE(call.wait_for(kPatience));
         EXPECT_NO_THROW(call.get());
@@ -156,10 +156,10 @@ TEST_P(Healing, WhatAPeerMadeOfItsAnswersIsNotSentAgain) {
     const auto core = detail::Edge::core(third);
     const std::shared_ptr<PeerState> here = detail::Edge::state(third);
     const std::uint64_t before = here->meeting;
-    there->engine().peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+    there->first_engine().peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
     ASSERT_TRUE(soon([&] {  // it may have met it again in the same turn
         (void)caller.poll();
-        return !core->engine().peers().linked(*here) || here->meeting != before;
+        return !core->first_engine().peers().linked(*here) || here->meeting != before;
     }));
     third.sync(fn<pass_on>, third_->id());  // meets it again, if it has not
     const std::uint64_t meeting = here->meeting;
@@ -206,10 +206,10 @@ TEST_P(Healing, CallsThatHadWaitedForRoomAreAnsweredToo) {
     const auto core = detail::Edge::core(from_second);
     const std::shared_ptr<PeerState> cut = detail::Edge::state(from_second);
     const std::uint64_t before = cut->meeting;
-    core->engine().peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
+    core->first_engine().peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
     ASSERT_TRUE(soon([&] {  // it is met again, and what could not be answered any more has failed
         (void)last.poll();
-        return cut->meeting != before && core->engine().peers().linked(*cut);
+        return cut->meeting != before && core->first_engine().peers().linked(*cut);
     }));
     for (rove_here* const each : kept) {
         (void)rove_reply(each, nullptr, 0);
@@ -253,7 +253,7 @@ TEST_P(Healing, AMemberThatIsNotThereIsDisconnectedAndNamed) {
     const auto core = detail::Edge::core(second_->connect(first_->address()));
     const auto state_there = detail::Edge::state(second_->connect(address));
     third_.reset();
-    ASSERT_TRUE(soon([&] { return !core->engine().peers().linked(*state_there); }));
+    ASSERT_TRUE(soon([&] { return !core->first_engine().peers().linked(*state_there); }));
     std::string said;
     EXPECT_TRUE(soon([&] {  // until it has read the last words, nobody answers there
         const Error error = error_of([&] { second.sync(fn<ask>, gone); });
@@ -302,15 +302,15 @@ TEST_P(Healing, AnswersAreKeptForTheProcessThatTakesTheirCallersPlace) {
     const Peer to_fourth = third_->connect(lone.listen);
     const auto core = detail::Edge::core(to_fourth);
     fourth.reset();
-    ASSERT_TRUE(soon([&] { return !core->engine().peers().linked(*detail::Edge::state(to_fourth)); }));
+    ASSERT_TRUE(soon([&] { return !core->first_engine().peers().linked(*detail::Edge::state(to_fourth)); }));
     // As the second sends on what the new one calls.
     write_frame(second_->connect(third_->address()), fabric::Traffic::calls,
                 {.kind = wire::Kind::ping, .generation = 1, .node = id, .call = 1}, {});
-    EXPECT_TRUE(soon([&] { return EngineView::replies_kept(core->engine()) > 0; })) << "the answer is lost";
+    EXPECT_TRUE(soon([&] { return EngineView::replies_kept(core->first_engine()) > 0; })) << "the answer is lost";
     Node fifth(started(lone));
     ASSERT_EQ(fifth.id(), id);
     const Peer to_fifth = third_->connect(fifth.address());
-    EXPECT_EQ(EngineView::replies_kept(core->engine()), 0U);
+    EXPECT_EQ(EngineView::replies_kept(core->first_engine()), 0U);
     EXPECT_GT(to_fifth.counters().frames_sent, 0U) << "it was dropped";
 }
 
@@ -322,11 +322,11 @@ TEST_P(Healing, NothingIsKeptForLongForAMemberThatIsGone) {
     ASSERT_TRUE(soon([] { return arrived.load(); }));
     call.cancel();
     first_.reset();
-    ASSERT_TRUE(soon([&] { return !core->engine().peers().linked(*detail::Edge::state(to_first)); }));
+    ASSERT_TRUE(soon([&] { return !core->first_engine().peers().linked(*detail::Edge::state(to_first)); }));
     go_on = true;
     ASSERT_TRUE(soon([] { return ends.load(); }));
     second_->connect(third_->address()).sync(fn<pass_on>, third_->id());
-    EXPECT_TRUE(soon([&] { return EngineView::replies_kept(core->engine()) == 0; }, 2 * kKeptForNextMax));
+    EXPECT_TRUE(soon([&] { return EngineView::replies_kept(core->first_engine()) == 0; }, 2 * kKeptForNextMax));
 }
 
 }  // namespace

@@ -200,12 +200,12 @@ TEST_P(Hostile, QuestionsOfAServerGoToNoOtherServer) {
     ASSERT_EQ(to_other.sync(fn<add>, 1, 2), 3);
     const std::uint64_t meeting = detail::Edge::state(to_other)->meeting;
     const auto core = detail::Edge::core(server_->connect(other.address()));
-    const auto client = core->engine().peers().on_the_way_to(detail::Edge::state(peer())->my_id);
+    const auto client = core->first_engine().peers().on_the_way_to(detail::Edge::state(peer())->my_id);
     ASSERT_TRUE(client);
     for (std::uint32_t n = 0; n < 8; ++n) {
         wire::NeedCode need{.asker = 0, .origin = kForeignBit | n, .handle = n};
         need.function.bytes[0] = 7;
-        const Hold hold(core->engine().lock());
+        const Hold hold(core->first_engine().lock());
         std::byte* const frame = client->link->reserve(Traffic::replies, wire::kHeaderBytes + sizeof need);
         ASSERT_NE(frame, nullptr);
         std::memcpy(frame + wire::kHeaderBytes, &need, sizeof need);

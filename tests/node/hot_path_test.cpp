@@ -69,7 +69,7 @@ TEST_P(HotPath, OthersWaitForAFrameThatIsBeingFilled) {
     CallFrame frame = peer_->begin(entry("count"), 8);
     std::thread other([&] { EXPECT_EQ(count(), 3); });
     const auto core = detail::Edge::core(*peer_);
-    EXPECT_TRUE(soon([&] { return EngineView::waits_for_room(core->engine()) == 1; })) << "it does not wait";
+    EXPECT_TRUE(soon([&] { return EngineView::waits_for_room(core->first_engine()) == 1; })) << "it does not wait";
     frame.post();
     other.join();
 }

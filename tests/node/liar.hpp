@@ -50,10 +50,6 @@ public:
     // From here on it says so.
     void says(const wire::control::Certificate& certificate) { certificate_ = certificate; }
     void says_that_it_is_at(const std::string& address) { address_ = address; }
-    void leaves_all() {
-        for (const Raw& each : control_) each.send(encode(Goodbye{}));
-        dies();
-    }
     [[nodiscard]] const wire::control::Certificate& certificate() const { return certificate_; }
     // That the cluster says so: whoever is a member can have it say anything.
     [[nodiscard]] wire::control::Member certify(wire::control::Member member) const {

@@ -108,8 +108,8 @@ TEST(LastReplies, AreCheckedAsOthersAre) {
                      .call = frame.header.call},
                     {}, std::as_bytes(std::span(&result, 1)));
         const auto state = detail::Edge::state(peer);
-        detail::Edge::core(peer)->engine().peers().lose(state, state->meeting,
-                                                        Error(ErrorCode::disconnected, "the test cut it"));
+        detail::Edge::core(peer)->first_engine().peers().lose(state, state->meeting,
+                                                              Error(ErrorCode::disconnected, "the test cut it"));
         const Call<int> next = peer.async(fn<one_more>, 1);  // meets it again before anybody looks
         if (marks == 0)
             EXPECT_EQ(call.get(), result);

@@ -46,19 +46,19 @@ TEST(MeetingBounds, ANodeWithAsManyPeersAsItMayHaveSaysSo) {
         Node other(options(unix_address()));
         return detail::Edge::core(node.connect(other.address()));
     }();
-    ASSERT_TRUE(soon([&] { return core->engine().peers().count() == 1; }));
+    ASSERT_TRUE(soon([&] { return core->first_engine().peers().count() == 1; }));
     std::vector<std::pair<std::shared_ptr<PeerState>, std::uint64_t>> peers;
     const auto add = [&](std::size_t number) {
         const auto id = client_id(0, static_cast<std::uint16_t>(20'000 + number));
-        auto adopted = core->engine().peers().adopt({.id = id,
-                                                     .my_id = 0,
-                                                     .member = false,
-                                                     .address = {},
-                                                     .triple = {},
-                                                     .node_count = 1,
-                                                     .resident = {},
-                                                     .hang_up = {}},
-                                                    std::make_unique<EmptyLink>(), nullptr);
+        auto adopted = core->first_engine().peers().adopt({.id = id,
+                                                           .my_id = 0,
+                                                           .member = false,
+                                                           .address = {},
+                                                           .triple = {},
+                                                           .node_count = 1,
+                                                           .resident = {},
+                                                           .hang_up = {}},
+                                                          std::make_unique<EmptyLink>(), nullptr);
         if (adopted) peers.emplace_back(adopted->peer, adopted->meeting);
         return adopted ? ErrorCode::ok : adopted.error().code();
     };
@@ -70,9 +70,9 @@ TEST(MeetingBounds, ANodeWithAsManyPeersAsItMayHaveSaysSo) {
     EXPECT_NE(full.message().find(node.address()), std::string::npos) << full.message();
     EXPECT_EQ(peer.sync(fn<one_more>, 1), 2) << "the others go on";
     for (const auto& [state, meeting] : peers)
-        core->engine().peers().lose(state, meeting, Error(ErrorCode::disconnected, "it left"));
+        core->first_engine().peers().lose(state, meeting, Error(ErrorCode::disconnected, "it left"));
     peers.clear();
-    EXPECT_TRUE(soon([&] { return core->engine().peers().count() <= 1; }));
+    EXPECT_TRUE(soon([&] { return core->first_engine().peers().count() <= 1; }));
     EXPECT_EQ(in_between.connect(node.address()).sync(fn<one_more>, 2), 3) << "there is room again";
     EXPECT_EQ(peer.sync(fn<one_more>, 3), 4);
 }
@@ -151,7 +151,7 @@ TEST(MeetingBounds, WhoTakesNothingOfALargeResultIsCutOffWithTheReason) {
     Call<std::vector<char>> call = peer.async(fn<make>, std::uint64_t{8} << 20U);
     const auto state = detail::Edge::state(peer);
     const auto begin = std::chrono::steady_clock::now();
-    while (detail::Edge::core(peer)->engine().peers().linked(*state) &&
+    while (detail::Edge::core(peer)->first_engine().peers().linked(*state) &&
            std::chrono::steady_clock::now() - begin < 60s) {  // set by its control thread
         EXPECT_EQ(honest.sync(fn<one_more>, 1), 2);
         std::this_thread::sleep_for(100ms);

@@ -299,7 +299,7 @@ TEST(Meeting, TwoNodesUseTheFeaturesThatBothHave) {
     ASSERT_TRUE(decode<Settled>(opener.receive()));
     std::shared_ptr<PeerState> peer;
     ASSERT_TRUE(soon([&] {
-        peer = (*core)->engine().peers().on_the_way_to(welcome->you);
+        peer = (*core)->first_engine().peers().on_the_way_to(welcome->you);
         return peer != nullptr;
     }));
     EXPECT_EQ(peer->features, wire::control::kFeatures);

@@ -215,7 +215,7 @@ TEST(Membership, OneThatRestartsAgainAndAgainCostsNothing) {
         ASSERT_EQ(second.id(), 1U);
         const Peer back = second.connect(first.address());
         ASSERT_EQ(first.node_count(), 2U);
-        ASSERT_LE(detail::Edge::core(first.connect(address))->engine().peers().count(), 4U);
+        ASSERT_LE(detail::Edge::core(first.connect(address))->first_engine().peers().count(), 4U);
     }
     Node third(options(unix_address(), first.address()));
     EXPECT_LE(third.id(), 2U);
@@ -397,7 +397,7 @@ TEST(Membership, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
         // No call reaches for it.
         const std::shared_ptr<PeerState> back = detail::Edge::state(peer);
         const auto& core = detail::Edge::core(peer);
-        EXPECT_TRUE(soon([&] { return core->engine().peers().linked(*back); }));
+        EXPECT_TRUE(soon([&] { return core->first_engine().peers().linked(*back); }));
         EXPECT_TRUE(soon([&] { return state_of(*to, *from)->meeting > before; }));
     }
     Node fourth(options(unix_address(), first.address()));
@@ -423,15 +423,15 @@ TEST(Membership, TwoThatMeetEachOtherAtOnceHaveOneLink) {
     for (int round = 0; round < 20; ++round) {
         std::this_thread::sleep_for(10ms);
         const auto core = detail::Edge::core(there);
-        if (core->engine().peers().linked(*detail::Edge::state(there)))
-            core->engine().peers().lose(detail::Edge::state(there), detail::Edge::state(there)->meeting,
-                                        Error(ErrorCode::disconnected, "the test lost it"));
+        if (core->first_engine().peers().linked(*detail::Edge::state(there)))
+            core->first_engine().peers().lose(detail::Edge::state(there), detail::Edge::state(there)->meeting,
+                                              Error(ErrorCode::disconnected, "the test lost it"));
     }
     stop = true;
     for (std::thread& caller : callers) caller.join();
     const auto both = [&] {
-        return detail::Edge::core(there)->engine().peers().linked(*detail::Edge::state(there)) &&
-               detail::Edge::core(back)->engine().peers().linked(*detail::Edge::state(back));
+        return detail::Edge::core(there)->first_engine().peers().linked(*detail::Edge::state(there)) &&
+               detail::Edge::core(back)->first_engine().peers().linked(*detail::Edge::state(back));
     };
     EXPECT_TRUE(soon(both));
     there.sync(fn<wait_for_word>);

@@ -58,7 +58,7 @@ TEST(QuietLead, IsNotForgottenByWhoDoesNotWantIt) {
                    quiet = peer.async(fn<replies_later>);
         bool answered = false;
         const auto is_led = [&peer](int waiting, int quiet) {
-            return soon([&] { return EngineView::has_lead(detail::Edge::core(peer)->engine(), waiting, quiet); });
+            return soon([&] { return EngineView::has_lead(detail::Edge::core(peer)->first_engine(), waiting, quiet); });
         };
         std::thread leads([&] { first.get(); });
         EXPECT_TRUE(is_led(0, 0));
@@ -111,8 +111,8 @@ void wait_until_told() {
 void wait_for_what_comes_at_once(Here& here) {
     NodeCore& core = here.raw()->node();
     holds = true;
-    EXPECT_TRUE(soon([&core] { return EngineView::has_lead(core.engine(), 1, 0); }));
-    EngineView::wait_for_what_comes_at_once(core.engine());
+    EXPECT_TRUE(soon([&core] { return EngineView::has_lead(core.first_engine(), 1, 0); }));
+    EngineView::wait_for_what_comes_at_once(core.first_engine());
 }
 
 // A function that was to wait hands the lead over, and need not wait any more when it looks again.

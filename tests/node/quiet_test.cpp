@@ -241,8 +241,8 @@ protected:
     }
     // What they call back may begin before they wait for it.
     static void expect_waiting(std::size_t count) {
-        ASSERT_TRUE(soon([count] { return EngineView::quiet_runs(core_of_server.load()->engine()) == count; }))
-            << EngineView::quiet_runs(core_of_server.load()->engine());
+        ASSERT_TRUE(soon([count] { return EngineView::quiet_runs(core_of_server.load()->first_engine()) == count; }))
+            << EngineView::quiet_runs(core_of_server.load()->first_engine());
     }
     static unsigned refused(std::vector<Call<int>>& calls) {
         unsigned count = 0;

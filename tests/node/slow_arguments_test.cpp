@@ -103,12 +103,12 @@ TEST_P(SlowArguments, WhatArrivedBeforeItsSenderWentCounts) {
         Heavy::is_slow = true;
         to->post(fn<take>, values);
         ++sent;
-        if (!soon([&] { return Heavy::begun == sent; }) || core.engine().gatherings().running() == 1) return true;
+        if (!soon([&] { return Heavy::begun == sent; }) || core.first_engine().gatherings().running() == 1) return true;
         Heavy::is_slow = false;
         (void)soon(all_taken);
         return false;
     }));
-    ASSERT_EQ(core.engine().gatherings().running(), 1U);
+    ASSERT_EQ(core.first_engine().gatherings().running(), 1U);
     to->post(fn<note>);
     to.reset();
     goes.reset();
@@ -130,7 +130,7 @@ TEST_P(SlowArguments, AFunctionIsNotLongForThem) {
     Heavy::is_slow = false;
     (void)slow.get();
     ASSERT_TRUE(soon([&] {
-        const Hold hold(core.engine().lock());
+        const Hold hold(core.first_engine().lock());
         return measured.load()->pace.has_ended();
     }));
     EXPECT_FALSE(peer().sync(fn<counted_as_long>, values));
