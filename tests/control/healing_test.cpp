@@ -55,7 +55,8 @@ protected:
     }
 
     control::ControlThread thread_{[] { return std::string("node 3"); }};
-    Routes routes_;
+    NodeIds ids_;
+    Routes routes_{ids_};
     control::Members members_;
     std::vector<NodeId> met_;
     std::map<NodeId, unsigned> fails_;

@@ -11,6 +11,7 @@
 
 #include "../api/nodes.hpp"
 #include "engine/here.hpp"
+#include "engine_view.hpp"
 #include "hand_made.hpp"
 #include "node/built_ins.hpp"
 #include "package/digest.hpp"
@@ -351,7 +352,7 @@ TEST_F(Bounds, WhoTakesNoAnswerToItsLoadKeepsNobodysPackagesOut) {
     guest.link.load(held);
     const std::uint64_t met = meeting(guest.link);
     const NodeId server = detail::Edge::state(guest.link)->id, me = detail::Edge::state(guest.link)->my_id;
-    const std::shared_ptr<PeerState> there = core.load()->first_engine().peers().on_the_way_to(me);
+    const std::shared_ptr<PeerState> there = EngineView::on_the_way_to(core.load()->first_engine(), me);
     ASSERT_TRUE(there);
     const auto received = [&] { return core.load()->first_engine().peers().counters(*there).frames_received; };
     const auto waiting = [&] {

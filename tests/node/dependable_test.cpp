@@ -15,6 +15,7 @@
 #include "../api/nodes.hpp"
 #include "api/access.hpp"
 #include "engine/here.hpp"
+#include "engine_view.hpp"
 #include "node/core.hpp"
 #include "soon.hpp"
 
@@ -522,7 +523,7 @@ TEST_P(Dependable, AClientIsSentNoCode) {
         return begun == 1;
     }));
     NodeCore& core = *core_of_hostile;
-    const std::shared_ptr<PeerState> to_client = core.first_engine().peers().on_the_way_to(state(link)->my_id);
+    const std::shared_ptr<PeerState> to_client = EngineView::on_the_way_to(core.first_engine(), state(link)->my_id);
     ASSERT_TRUE(to_client);
     const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
     std::byte* frame = to_client->link->reserve(fabric::Traffic::replies, wire::kHeaderBytes + sizeof chunk + 16);

@@ -90,7 +90,7 @@ TEST_F(TwoEngines, WhatIsKeptForAMemberIsSentByTheOneThatMeetsIt) {
     Engines member(*node_, 2);
     const Met met = test::meet(second_.server, server_.id(), member.add(exchange_), member.id());
     EXPECT_EQ(second_.server.peers().counters(*met.second).frames_sent, 1U);
-    EXPECT_EQ(second_.server.peers().replies_kept(), 0U);
+    EXPECT_EQ(EngineView::replies_kept(second_.server), 0U);
 }
 
 // Its code, and what is known of how long it runs, are the node's.

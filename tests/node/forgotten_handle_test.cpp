@@ -6,6 +6,7 @@
 #include "../api/nodes.hpp"
 #include "engine/gathering.hpp"
 #include "engine/here.hpp"
+#include "engine_view.hpp"
 #include "node/core.hpp"
 #include "soon.hpp"
 
@@ -30,7 +31,7 @@ protected:
     }
     void call_large() { EXPECT_EQ(peer().sync(fn<take>, text_), text_.size()); }
     static void was_told_of(std::uint32_t handle) {
-        const std::shared_ptr<PeerState> from = core.load()->first_engine().peers().on_the_way_to(caller);
+        const std::shared_ptr<PeerState> from = EngineView::on_the_way_to(core.load()->first_engine(), caller);
         const Hold hold(core.load()->first_engine().lock());
         from->code.aliases.learn(handle, function.load()->id);
     }

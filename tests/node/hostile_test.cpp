@@ -8,6 +8,7 @@
 
 #include "api/access.hpp"
 #include "engine/here.hpp"
+#include "engine_view.hpp"
 #include "hand_made.hpp"
 #include "services/memory.hpp"
 #include "soon.hpp"
@@ -200,7 +201,7 @@ TEST_P(Hostile, QuestionsOfAServerGoToNoOtherServer) {
     ASSERT_EQ(to_other.sync(fn<add>, 1, 2), 3);
     const std::uint64_t meeting = detail::Edge::state(to_other)->meeting;
     const auto core = detail::Edge::core(server_->connect(other.address()));
-    const auto client = core->first_engine().peers().on_the_way_to(detail::Edge::state(peer())->my_id);
+    const auto client = EngineView::on_the_way_to(core->first_engine(), detail::Edge::state(peer())->my_id);
     ASSERT_TRUE(client);
     for (std::uint32_t n = 0; n < 8; ++n) {
         wire::NeedCode need{.asker = 0, .origin = kForeignBit | n, .handle = n};

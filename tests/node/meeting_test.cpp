@@ -1,6 +1,7 @@
 // Which processes may meet a node, and the bounds of connections before the proof.
 #include <sys/resource.h>
 
+#include "engine_view.hpp"
 #include "raw_meeting.hpp"
 
 namespace rove::test {
@@ -299,7 +300,7 @@ TEST(Meeting, TwoNodesUseTheFeaturesThatBothHave) {
     ASSERT_TRUE(decode<Settled>(opener.receive()));
     std::shared_ptr<PeerState> peer;
     ASSERT_TRUE(soon([&] {
-        peer = (*core)->first_engine().peers().on_the_way_to(welcome->you);
+        peer = EngineView::on_the_way_to((*core)->first_engine(), welcome->you);
         return peer != nullptr;
     }));
     EXPECT_EQ(peer->features, wire::control::kFeatures);

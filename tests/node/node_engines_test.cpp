@@ -108,7 +108,7 @@ TEST_F(NodeOfTwoEngines, ABufferIsFreedOverTheLinkThatItCameBy) {
 
 TEST_F(NodeOfTwoEngines, AFunctionReachesThePeersOfBoth) {
     for (const NodeId to : {kFirst, kSecond}) {
-        rove_here here{&engine(0), nullptr, {.kind = wire::Kind::call, .node = kFirst}, RanAs::resident};
+        rove_here here{&engine(0), nullptr, {.node = kFirst}, RanAs::resident};
         rove_pending pending{};
         ASSERT_EQ(rove_here_call(&here, to, reinterpret_cast<rove_code>(&hello), nullptr, 0, &pending), ROVE_OK)
             << rove_last_failure()->message;
@@ -124,7 +124,7 @@ TEST_F(NodeOfTwoEngines, AFunctionReachesThePeersOfBoth) {
 TEST_F(NodeOfTwoEngines, KnowsTheOwnersOfBoth) {
     EXPECT_TRUE(core_->knows_owner(kFirst));
     EXPECT_FALSE(core_->knows_owner(client_id(0, 3)));
-    rove_here here{&engine(0), nullptr, {.kind = wire::Kind::call, .node = kSecond}, RanAs::resident};
+    rove_here here{&engine(0), nullptr, {.node = kSecond}, RanAs::resident};
     const std::uint64_t bytes = kBufferBytes;
     Residents::find(built_ins().allocate)->entry(&here, &bytes, sizeof bytes);
     EXPECT_FALSE(core_->memory().allocate(1, kFirst)) << "all of it is taken";
@@ -133,7 +133,7 @@ TEST_F(NodeOfTwoEngines, KnowsTheOwnersOfBoth) {
 TEST_F(NodeOfTwoEngines, AThreadWaitsForTheFirstOfCallsOfBoth) {
     first_.rest();
     second_.rest();
-    rove_here here{&engine(0), nullptr, {.kind = wire::Kind::call, .node = kFirst}, RanAs::resident};
+    rove_here here{&engine(0), nullptr, {.node = kFirst}, RanAs::resident};
     std::array<rove_pending, 2> pending{};
     const auto call = [&](NodeId to, rove_pending& out) {
         ASSERT_EQ(rove_here_call(&here, to, reinterpret_cast<rove_code>(&hello), nullptr, 0, &out), ROVE_OK);
