@@ -48,7 +48,7 @@ Status Arrival::check_member() const {
 
 asio::awaitable<Status> Arrival::give_name() {
     if (guest_.role == Role::client) {
-        ROVE_CO_TRY(client_, beside_.clients.take());
+        ROVE_CO_TRY(client_, clients_.take());
         you_ = client_id(host_.routes.id(), client_.value());
     } else if (guest_.role == Role::member) {
         ROVE_CO_TRY(you_, co_await id_of_member());
@@ -93,7 +93,7 @@ Status Arrival::open_offered_link() {
     if (!link_ && !fabric.has_streams())
         return fail(ErrorCode::unsupported,
                     "there is no lane: no transport reaches both ends; are both ends started with the same --fabric?");
-    if (fabric.has_streams()) lane_.emplace(beside_.expected_lanes, beside_.thread.io());
+    if (fabric.has_streams()) lane_.emplace(expected_lanes_, beside_.thread.io());
     return {};
 }
 

@@ -46,14 +46,15 @@ public:
         Membership& membership;
         IdClaims& ids;
         LinkWatch& links;
-        ClientIndexes& clients;
-        ExpectedLanes& expected_lanes;
     };
-    // Both outlive it.
-    Arrival(const Beside& beside, Guest& guest, wire::control::Request request)
+    // All outlive it.
+    Arrival(const Beside& beside, ClientIndexes& clients, ExpectedLanes& expected_lanes, Guest& guest,
+            wire::control::Request request)
         : beside_(beside),
           host_(beside.host),
           members_(beside.members),
+          clients_(clients),
+          expected_lanes_(expected_lanes),
           guest_(guest),
           request_(std::move(request)),
           link_(beside.host.fabric) {}
@@ -78,6 +79,8 @@ private:
     const Beside& beside_;
     const Host& host_;
     Members& members_;
+    ClientIndexes& clients_;
+    ExpectedLanes& expected_lanes_;
     Guest& guest_;
     const wire::control::Request request_;
     ClientIndex client_;

@@ -77,12 +77,12 @@ Control::Control(Host host)
             .is_opening = [this](NodeId id) { return meetings_.is_opening(id); }}),
       reception_({.host = host_,
                   .thread = thread_,
-                  .cookie = cookie_,
                   .self = self_,
                   .members = members_,
                   .membership = membership_,
                   .ids = ids_,
-                  .links = links_}),
+                  .links = links_},
+                 cookie_),
       listener_(thread_, host_.name, [this](Socket socket) {
           reception_.receive(std::make_shared<Channel>(std::move(socket), channels_));
       }) {}

@@ -26,22 +26,6 @@ using wire::control::Role;
 
 }  // namespace
 
-Meetings::Meetings(const Beside& beside)
-    : host_(beside.host),
-      thread_(beside.thread),
-      self_(beside.self),
-      members_(beside.members),
-      beside_{.host = beside.host,
-              .thread = beside.thread,
-              .channels = beside.channels,
-              .cookie = beside.cookie,
-              .self = beside.self,
-              .members = beside.members,
-              .membership = beside.membership,
-              .links = beside.links,
-              .servers = servers_,
-              .opening = opening_} {}
-
 void Meetings::drop() {
     drops_all_ = true;
     attempts_.clear();
@@ -51,21 +35,21 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Meetings::reach(std::string 
                                                                     std::shared_ptr<PeerState> old) {
     std::shared_ptr<PeerState> known = old;
     std::string spelling;
-    NodeId member = members_.of(old);
+    NodeId member = beside_.members.of(old);
     for (const auto& endpoint : endpoints) {
         const std::string each = canonical(endpoint);
         if (spelling.empty()) spelling = each;
         if (old) continue;
-        if (member == kNoNode) member = members_.at(each);
+        if (member == kNoNode) member = beside_.members.at(each);
         if (!known) known = servers_.at(each);
     }
-    if (member == host_.routes.id() && !self_.address().empty()) member = kNoNode;
+    if (member == beside_.host.routes.id() && !beside_.self.address().empty()) member = kNoNode;
     if (member != kNoNode && !old) {
         ROVE_CO_TRY(const bool is_there, co_await answers_there(member));
         if (!is_there) member = kNoNode;
     }
-    if (member != kNoNode && !known) known = members_.find(member)->peer.lock();
-    if (known && host_.peers.linked(*known)) co_return known;
+    if (member != kNoNode && !known) known = beside_.members.find(member)->peer.lock();
+    if (known && beside_.host.peers.linked(*known)) co_return known;
     Wanted wanted{.address = std::move(address), .endpoints = std::move(endpoints), .old = known};
     std::string key = "client:" + spelling;
     if (member != kNoNode) {
@@ -82,10 +66,10 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Meetings::reach(std::string 
 
 // A member says itself at which address it listens. That need not be true, so this node connects there once to see who answers.
 asio::awaitable<Result<bool>> Meetings::answers_there(NodeId id) {
-    const MemberEntry asked = *members_.find(id);
+    const MemberEntry asked = *beside_.members.find(id);
     if (asked.answers_there) co_return true;
     const Status met = co_await meet_member(id, asked.state == MemberEntry::State::living);
-    MemberEntry& entry = *members_.find(id);
+    MemberEntry& entry = *beside_.members.find(id);
     if (!met && met.error().code() == ErrorCode::timed_out) co_return tl::unexpected<Error>(met.error());
     if (!met || !entry.is_known_as(asked.key)) co_return false;
     entry.answers_there = true;
@@ -93,7 +77,7 @@ asio::awaitable<Result<bool>> Meetings::answers_there(NodeId id) {
 }
 
 asio::awaitable<Status> Meetings::meet_member(NodeId id, bool probe) {
-    const MemberEntry* entry = members_.find(id);
+    const MemberEntry* entry = beside_.members.find(id);
     if (entry == nullptr || entry->state == MemberEntry::State::gone)
         co_return fail(ErrorCode::disconnected, "node {} has left", id);
     const std::string at = entry->address;
@@ -136,32 +120,32 @@ asio::awaitable<Result<Met>> Meetings::share(std::string key, Wanted wanted) {
         while (!attempt->result) (void)co_await attempt->ended.async_wait(kAwait);
         co_return *attempt->result;
     }
-    const auto attempt = std::make_shared<Attempt>(thread_.io());
+    const auto attempt = std::make_shared<Attempt>(beside_.thread.io());
     const AttemptUnderWay under_way(*this, std::move(key), attempt);
     attempt->result.emplace(co_await meet(std::move(wanted)));
     co_return *attempt->result;
 }
 
 std::optional<Met> Meetings::linked_to(NodeId member) {
-    const MemberEntry* entry = member != kNoNode ? members_.find(member) : nullptr;
+    const MemberEntry* entry = member != kNoNode ? beside_.members.find(member) : nullptr;
     const std::shared_ptr<PeerState> peer = entry != nullptr ? entry->peer.lock() : nullptr;
-    if (!peer || !host_.peers.linked(*peer)) return std::nullopt;
+    if (!peer || !beside_.host.peers.linked(*peer)) return std::nullopt;
     return Met{.peer = peer, .id = member};
 }
 
 bool Meetings::comes(NodeId member) {
-    const MemberEntry* entry = member != kNoNode ? members_.find(member) : nullptr;
+    const MemberEntry* entry = member != kNoNode ? beside_.members.find(member) : nullptr;
     return entry != nullptr && entry->incoming > 0;
 }
 
 asio::awaitable<Result<Met>> Meetings::meet(Wanted wanted) {
     const NodeId member = wanted.probe ? kNoNode : wanted.member;
-    const TimePoint limit = Clock::now() + host_.options.connect_timeout;
+    const TimePoint limit = Clock::now() + beside_.host.options.connect_timeout;
     for (unsigned tries = 1;; ++tries) {
         // If the member has opened a meeting with this node, that one serves as well.
-        while (comes(member) && Clock::now() < limit) co_await thread_.pause(std::chrono::milliseconds(1));
+        while (comes(member) && Clock::now() < limit) co_await beside_.thread.pause(std::chrono::milliseconds(1));
         if (auto met = linked_to(member)) co_return std::move(*met);
-        Opening opening(beside_, wanted);
+        Opening opening(beside_, servers_, opening_, wanted);
         Result<Met> met = co_await opening.meet(limit);
         if (met || Clock::now() >= limit) co_return met;
         const bool linked = opening.was_told(Goodbye::Reason::linked);
@@ -170,7 +154,7 @@ asio::awaitable<Result<Met>> Meetings::meet(Wanted wanted) {
             // The other side says that there is a link: it is about to be adopted here, or it is dead and only this side knows.
             for (unsigned looks = 0; looks < 100 && Clock::now() < limit; ++looks) {
                 if (auto now = linked_to(member)) co_return std::move(*now);
-                co_await thread_.pause(std::chrono::milliseconds(1 + looks / 10));
+                co_await beside_.thread.pause(std::chrono::milliseconds(1 + looks / 10));
             }
             wanted.replace = true;
             continue;
@@ -182,7 +166,7 @@ asio::awaitable<Result<Met>> Meetings::meet(Wanted wanted) {
                 fmt::format("{} meetings were dropped before they were answered: that node has more under way "
                             "than it has places for, or is no node",
                             tries));
-        co_await thread_.pause(pause_after(tries));
+        co_await beside_.thread.pause(pause_after(tries));
     }
 }
 

@@ -19,18 +19,7 @@ namespace rove::control {
 
 class Meetings {
 public:
-    // What a control plane has beside it, which outlives it.
-    struct Beside {
-        const Host& host;
-        ControlThread& thread;
-        std::set<Channel*>& channels;  // all that are open
-        OwnCookie& cookie;
-        const OwnIdentity& self;
-        Members& members;
-        Membership& membership;
-        LinkWatch& links;
-    };
-    explicit Meetings(const Beside& beside);
+    explicit Meetings(const Opening::Beside& beside) : beside_(beside) {}
     Meetings(const Meetings&) = delete;
 
     // The node at the address, met if there is no link to it. A peer given as `old` is brought back to life.
@@ -62,13 +51,9 @@ private:
     // The member has opened a meeting with this node.
     [[nodiscard]] bool comes(NodeId member);
 
-    const Host& host_;
-    ControlThread& thread_;
-    const OwnIdentity& self_;
-    Members& members_;
+    const Opening::Beside beside_;
     Servers servers_;
     std::multiset<NodeId> opening_;  // members to which a meeting is being opened
-    const Opening::Beside beside_;   // each attempt
     std::map<std::string, std::shared_ptr<Attempt>> attempts_;
     bool drops_all_ = false;
 };

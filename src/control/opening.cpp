@@ -62,7 +62,7 @@ asio::awaitable<Result<Met>> Opening::meet(TimePoint until) {
     channel_ = std::make_shared<Channel>(std::move(socket), beside_.channels);
     ChannelDeadline deadline(beside_.thread.io(), channel_);
     deadline.set(until);
-    const UnderWay under_way(beside_.opening, wanted_.probe ? kNoNode : wanted_.member);
+    const UnderWay under_way(opening_, wanted_.probe ? kNoNode : wanted_.member);
     Result<Met> met = co_await converse(until);
     link_.drop();  // before the node is told that nothing came of it
     if (was_told(Goodbye::Reason::not_joined) || was_told(Goodbye::Reason::another))
@@ -254,7 +254,7 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
     const MemberEntry* entry = beside_.members.find(wanted_.member);
     std::shared_ptr<PeerState> old = wanted_.old;
     if (!old && entry != nullptr) old = entry->peer.lock();
-    if (!old && !member) old = beside_.servers.at(spelling);
+    if (!old && !member) old = servers_.at(spelling);
     if (wanted_.role == Role::member && entry->key != whom_)
         return fail(ErrorCode::disconnected, "node {} became another process while this one was met", wanted_.member);
     Meeting meeting{.id = welcome.id,
@@ -283,7 +283,7 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
         beside_.membership.is_here(welcome.id, *adopted, channel_, before, wanted_.role == Role::join);
         beside_.members.find(welcome.id)->answers_there = true;
     } else {
-        beside_.servers.met(spelling, adopted->peer);
+        servers_.met(spelling, adopted->peer);
     }
     beside_.links.begin(channel_, std::move(unwatched), "watching a node");
     return met;

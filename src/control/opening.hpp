@@ -60,13 +60,13 @@ public:
         Members& members;
         Membership& membership;
         LinkWatch& links;
-        Servers& servers;
-        std::multiset<NodeId>& opening;  // members to which a meeting is being opened
     };
-    // Both outlive it. A member that is wanted is known.
-    Opening(const Beside& beside, const Wanted& wanted)
+    // All outlive it. opening: members to which a meeting is being opened. A member that is wanted is known.
+    Opening(const Beside& beside, Servers& servers, std::multiset<NodeId>& opening, const Wanted& wanted)
         : beside_(beside),
           host_(beside.host),
+          servers_(servers),
+          opening_(opening),
           wanted_(wanted),
           whom_(wanted.role == wire::control::Role::member ? beside.members.find(wanted.member)->key
                                                            : wire::control::PublicKey{}),
@@ -100,6 +100,8 @@ private:
 
     const Beside& beside_;
     const Host& host_;
+    Servers& servers_;
+    std::multiset<NodeId>& opening_;
     const Wanted& wanted_;
     const wire::control::PublicKey whom_;  // of the member that is wanted, as it was known when this began
     std::shared_ptr<Channel> channel_;

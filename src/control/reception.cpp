@@ -45,10 +45,11 @@ asio::awaitable<void> Reception::receive_one(std::shared_ptr<Channel> channel) {
     }
     if (met) co_return;
     const std::string failed = fmt::format("a meeting with {} failed: {}", from, met.error().message());
-    if (guest.reason == Goodbye::Reason::linked)  // nothing has: two members have met each other at once
-        log().debug("{}: {}", host_.name(), failed);
+    // Nothing is wrong where two members have met each other at once, or one looks for the process before this one.
+    if (guest.reason == Goodbye::Reason::linked || guest.reason == Goodbye::Reason::another)
+        log().debug("{}: {}", beside_.host.name(), failed);
     else
-        complaints_.say(host_.name(), failed);
+        complaints_.say(beside_.host.name(), failed);
     channel->close(Goodbye{.reason = guest.reason, .code = met.error().code(), .text = met.error().message()});
 }
 
@@ -56,8 +57,8 @@ asio::awaitable<void> Reception::receive_one(std::shared_ptr<Channel> channel) {
 asio::awaitable<Status> Reception::welcome(Guest& guest, Strangers::Place& stranger) {
     const std::shared_ptr<Channel> channel = guest.channel;
     ROVE_CO_TRY(const bool same_user, channel->same_user());
-    ChannelDeadline deadline(thread_.io(), channel);
-    deadline.set(std::min<std::chrono::milliseconds>(kHelloTimeMax, host_.options.connect_timeout));
+    ChannelDeadline deadline(beside_.thread.io(), channel);
+    deadline.set(std::min<std::chrono::milliseconds>(kHelloTimeMax, beside_.host.options.connect_timeout));
     ROVE_CO_TRY(const ByteBuffer first, co_await channel->receive(std::max(Hello::kBytesMax, LaneHello::kBytesMax)));
     if (wire::control::kind_of(first) == wire::control::Kind::lane) {
         ROVE_CO_TRY(const LaneHello lane, wire::control::decode<LaneHello>(first));
@@ -66,28 +67,28 @@ asio::awaitable<Status> Reception::welcome(Guest& guest, Strangers::Place& stran
     ROVE_CO_TRY(const Hello hello, wire::control::decode<Hello>(first));
     guest.role = hello.role;
     guest.theirs = hello.nonce;
-    deadline.set(host_.options.connect_timeout);
+    deadline.set(beside_.host.options.connect_timeout);
     ROVE_CO_CHECK(co_await await_identity(guest));
     guest.mine = random_nonce();
     ROVE_CO_CHECK(co_await check_guest(guest, same_user, stranger));
     stranger.proven();
     if (meetings_ >= kMeetingsMax)
         co_return fail(ErrorCode::overloaded, "{} has {} meetings under way, the most there may be; try again",
-                       host_.name(), kMeetingsMax);
+                       beside_.host.name(), kMeetingsMax);
     const Counted meeting(meetings_);
     ROVE_CO_TRY(Request request, co_await channel->receive<Request>());
-    Arrival arrival(beside_, guest, std::move(request));
+    Arrival arrival(beside_, clients_, expected_lanes_, guest, std::move(request));
     co_return co_await arrival.let_in();
 }
 
 // A node that is joining others lets nobody in before it has its id; another member is told at once that this is no member.
 asio::awaitable<Status> Reception::await_identity(Guest& guest) {
-    if (!self_.is_member() && guest.role == Role::member) {
+    if (!beside_.self.is_member() && guest.role == Role::member) {
         guest.reason = Goodbye::Reason::not_joined;
         co_return fail(ErrorCode::refused, "this process is a member of no cluster yet");
     }
-    while (!self_.is_member() && guest.channel->is_open()) co_await thread_.pause(kIdentityLook);
-    if (!self_.is_member()) co_return fail(ErrorCode::timed_out, "this node is a member of no cluster yet");
+    while (!beside_.self.is_member() && guest.channel->is_open()) co_await beside_.thread.pause(kIdentityLook);
+    if (!beside_.self.is_member()) co_return fail(ErrorCode::timed_out, "this node is a member of no cluster yet");
     co_return Status();
 }
 

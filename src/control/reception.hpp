@@ -25,35 +25,14 @@ inline constexpr std::size_t kMeetingsMax = 256;
 
 class Reception {
 public:
-    // What a control plane has beside it, which outlives it.
-    struct Beside {
-        const Host& host;
-        ControlThread& thread;
-        OwnCookie& cookie;
-        const OwnIdentity& self;
-        Members& members;
-        Membership& membership;
-        IdClaims& ids;
-        LinkWatch& links;
-    };
-    explicit Reception(const Beside& beside)
-        : host_(beside.host),
-          thread_(beside.thread),
-          cookie_(beside.cookie),
-          self_(beside.self),
-          beside_{.host = beside.host,
-                  .thread = beside.thread,
-                  .self = beside.self,
-                  .members = beside.members,
-                  .membership = beside.membership,
-                  .ids = beside.ids,
-                  .links = beside.links,
-                  .clients = clients_,
-                  .expected_lanes = expected_lanes_} {}
+    // What each arrival has beside it, which outlives this.
+    Reception(const Arrival::Beside& beside, OwnCookie& cookie) : beside_(beside), cookie_(cookie) {}
     Reception(const Reception&) = delete;
 
     // A connection that has arrived.
-    void receive(std::shared_ptr<Channel> channel) { thread_.spawn(receive_one(std::move(channel)), "a meeting"); }
+    void receive(std::shared_ptr<Channel> channel) {
+        beside_.thread.spawn(receive_one(std::move(channel)), "a meeting");
+    }
     void drop() { strangers_.clear(); }  // before the thread's io_context goes
 
 private:
@@ -62,16 +41,13 @@ private:
     [[nodiscard]] asio::awaitable<Status> await_identity(Guest& guest);
     [[nodiscard]] asio::awaitable<Status> check_guest(const Guest& guest, bool same_user, Strangers::Place& stranger);
 
-    const Host& host_;
-    ControlThread& thread_;
+    const Arrival::Beside beside_;
     OwnCookie& cookie_;
-    const OwnIdentity& self_;
     ClientIndexes clients_;
     Strangers strangers_;
     ExpectedLanes expected_lanes_;
-    const Arrival::Beside beside_;  // each guest
-    std::size_t meetings_ = 0;      // of guests that are being let in
-    Complaints complaints_;         // of strangers
+    std::size_t meetings_ = 0;  // of guests that are being let in
+    Complaints complaints_;     // of strangers
 };
 
 }  // namespace rove::control
