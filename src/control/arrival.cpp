@@ -63,7 +63,7 @@ asio::awaitable<Status> Arrival::give_name() {
 asio::awaitable<Result<NodeId>> Arrival::id_of_member() {
     if (request_.whom != beside_.self.keys().key()) {
         guest_.reason = Goodbye::Reason::another;
-        // That one does not know this process. If it is a member of this cluster, the two shall meet.
+        // The guest does not know this process. If its certificate is valid, this node opens a meeting with it.
         (void)beside_.membership.heard_of({member_of(request_)});
         co_return fail(ErrorCode::refused, "it wants to meet the process that was node {} before this one",
                        host_.routes.id());

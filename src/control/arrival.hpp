@@ -37,7 +37,7 @@ struct Guest {
 
 class Arrival {
 public:
-    // What a control plane has beside it, which outlives it.
+    // The other parts of the control plane that it uses. They outlive it.
     struct Beside {
         const Host& host;
         ControlThread& thread;

@@ -20,8 +20,8 @@ namespace rove::control {
 using Socket = asio::generic::stream_protocol::socket;
 
 // Bytes that were said and not taken by the other end yet. Lists of members, 1024 of them at most twice, are all that there
-// is to be said unasked: 2 x 171 KiB, and as much again.
-inline constexpr std::size_t kUnsentBytesMax = 768UL * 1024;
+// is to be said unasked: 2 x 235 KiB, and as much again.
+inline constexpr std::size_t kUnsentBytesMax = 940UL * 1024;
 
 // The other end said goodbye: as an error for people, and as what it was.
 struct Farewell {

@@ -37,7 +37,7 @@ inline constexpr std::chrono::milliseconds kHealDeference{250};
 
 class Healing {
 public:
-    // What a control plane has beside it, which outlives it.
+    // The other parts of the control plane that it uses. They outlive it.
     struct Beside {
         ControlThread& thread;
         Members& members;

@@ -56,7 +56,7 @@ asio::awaitable<Result<IdClaims::OfMember>> IdClaims::of_member(const Request& r
     co_return OfMember{.id = id, .is_linked = linked || (is_opening_(id) && routes_.id() < id)};
 }
 
-// The process that had the id may be dead, and that not noticed yet: it is asked for at its address.
+// The former holder may have ended unnoticed, so this node contacts its address.
 asio::awaitable<Status> IdClaims::await_end_of_former(const Member& claimed) {
     const MemberEntry* entry = members_.find(claimed.id);
     if (entry != nullptr && entry->is_there() && entry->key != claimed.key) {

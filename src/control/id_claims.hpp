@@ -18,7 +18,7 @@ namespace rove::control {
 
 class IdClaims {
 public:
-    // What a control plane has beside it, which outlives it.
+    // The other parts of the control plane that it uses. They outlive it.
     struct Beside {
         const OwnIdentity& self;
         Members& members;

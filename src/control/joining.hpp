@@ -19,7 +19,7 @@ inline constexpr unsigned kRedirectsMax = 8;
 
 class Joining {
 public:
-    // What a control plane has beside it, which outlives it.
+    // The other parts of the control plane that it uses. They outlive it.
     struct Beside {
         const Host& host;
         ControlThread& thread;

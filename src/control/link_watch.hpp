@@ -22,7 +22,7 @@ namespace rove::control {
 
 class LinkWatch {
 public:
-    // What a control plane has beside it, which outlives it.
+    // The other parts of the control plane that it uses. They outlive it.
     struct Beside {
         ControlThread& thread;
         Peers& peers;

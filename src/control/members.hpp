@@ -60,7 +60,7 @@ struct MemberEntry {
 
 class Members {
 public:
-    // By id; null: nothing was ever known of it. An entry stays where it is, and stays one, for as long as the list.
+    // By id; null: nothing was ever known of it. Entries are never moved or erased.
     [[nodiscard]] MemberEntry* find(NodeId id);
     // The member at an address that has not gone; kNoNode: none.
     [[nodiscard]] NodeId at(std::string_view address) const;

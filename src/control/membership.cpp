@@ -29,6 +29,9 @@ void Membership::is_joining(const Welcome& welcome) {
 
 Status Membership::has_joined(const Welcome& welcome, const Settled& settled) {
     self_.join_cluster(settled.cluster, settled.certificate);
+    if (settled.certificate.id != welcome.you || !self_.is_certified(self_.as_member()))
+        return fail(ErrorCode::invalid, "it has let this node in as node {}, and gave no certificate for that",
+                    welcome.you);
     i_am();
     bool has_giver = false;
     for (const Member& member : settled.members) {

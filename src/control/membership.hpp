@@ -26,7 +26,7 @@ namespace rove::control {
 
 class Membership {
 public:
-    // What a control plane has beside it, which outlives it.
+    // The other parts of the control plane that it uses. They outlive it.
     struct Beside {
         OwnIdentity& self;
         Members& members;
@@ -49,7 +49,7 @@ public:
     void begin_cluster();
     // It was let in, and its lane is open: from here on others may come and ask for it.
     void is_joining(const wire::control::Welcome& welcome);
-    // The node that has sent both has let it in. invalid: that node is not among the members that it names.
+    // The node that has sent both has let it in. invalid: it gave no certificate for this node, or has none itself.
     [[nodiscard]] Status has_joined(const wire::control::Welcome& welcome, const wire::control::Settled& settled);
 
     // ---- other members

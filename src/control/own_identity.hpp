@@ -36,9 +36,9 @@ public:
     [[nodiscard]] const wire::control::Certificate& certificate() const { return certificate_; }
     // This node, as others are told of it.
     [[nodiscard]] wire::control::Member as_member() const;
-    // The same process, its signature set: the cluster says that it has the id.
+    // The same member, with the cluster's signature.
     [[nodiscard]] wire::control::Member certify(wire::control::Member member) const;
-    // Whether a member of this cluster has certified that.
+    // Whether its signature is this cluster's.
     [[nodiscard]] bool is_certified(const wire::control::Member& member) const;
 
 private:

@@ -25,7 +25,7 @@ inline constexpr std::size_t kMeetingsMax = 256;
 
 class Reception {
 public:
-    // What each arrival has beside it, which outlives this.
+    // `beside`: for each arrival.
     Reception(const Arrival::Beside& beside, OwnCookie& cookie) : beside_(beside), cookie_(cookie) {}
     Reception(const Reception&) = delete;
 

@@ -11,7 +11,7 @@ using wire::Kind;
 
 namespace {
 
-// How often a call meets a peer again that goes at once.
+// How many times one call meets a peer again whose link ends at once.
 constexpr unsigned kMeetingsPerCall = 3;
 // Extensions kept ready: at 64 KiB at most, 64 MiB.
 constexpr std::size_t kInlineCodesMax = 1024;

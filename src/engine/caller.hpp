@@ -121,7 +121,7 @@ public:
         EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Result<CallId> load(const PeerPointer& peer, const std::shared_ptr<PackageStore>& package,
                                       Deadline deadline) EXCLUDES(lock_of<EngineLock>);
-    // A post that never waits and never meets anybody: where the meeting that it belongs to is over, so is what it was about.
+    // A post that never waits and never meets anybody. It is dropped if that meeting has ended, because its object ended with it.
     void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload)
         EXCLUDES(lock_of<EngineLock>);
 

@@ -88,7 +88,7 @@ private:
         parked,  // nothing: it stays at the head of its mailbox, and is looked at again
         done,    // whoever took it from the mailbox gives it back, now
         gone,    // it has been given back
-        held,    // its function runs on in another thread's time, which gives it back when that ends; the lead was lost
+        held,    // its function continues in this thread, which gives it back when that returns; another thread leads
     };
 
     // ---- whose turn it is

@@ -63,7 +63,7 @@ public:
         const Hold hold(lock());
         runner_.code().take();
     }
-    // Its own threads, so many.
+    // Starts `count` threads of the engine's own.
     [[nodiscard]] Status start_threads(unsigned count) EXCLUDES(lock_of<EngineLock>);
 
     // ---- its parts; whatever takes the lock is said there
@@ -111,7 +111,7 @@ public:
     // In phases, within NodeOptions::grace. Once, after which nobody new is met. False: functions have not returned, and use what they used
     // for as long as they run.
     [[nodiscard]] bool end() EXCLUDES(lock_of<EngineLock>);
-    // After that, and after the end of whatever meets others.
+    // Call after end(), when the control plane has stopped.
     void drop_links() EXCLUDES(lock_of<EngineLock>);
 
 private:

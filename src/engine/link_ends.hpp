@@ -1,7 +1,7 @@
 // LinkEnds: what becomes of a link that has ended, and of what was on its way over it.
 //
-// A stream ends before the goodbye arrives that says why, because that comes by another socket. So the transport's end alone is
-// nobody's word: for kGoodbyeWait the link is kept, nothing is sent by it, and what has arrived is still served.
+// A stream ends before the goodbye arrives that says why, because that comes by another socket. So the transport's end alone
+// gives no reason yet: for kGoodbyeWait the link is kept, nothing is sent by it, and what has arrived is still served.
 //
 // Replies that the other side has not taken are kept, and sent again when the two have met again: a call's id has a generation, so
 // one that comes twice is dropped. Calls are never sent twice. Those that had been sent on and not been taken end as disconnected
@@ -67,7 +67,7 @@ public:
     // Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
     void end_orphans() REQUIRES(lock_of<EngineLock>);
 
-    // Whether why the link has ended may still be said.
+    // Whether the peer's goodbye, with the reason, may still arrive.
     [[nodiscard]] static bool awaits_goodbye(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // For the thread that wants to meet the peer again: others' calls go on meanwhile. Nothing runs on top of it, because it may be about to
     // send what it reads in place.

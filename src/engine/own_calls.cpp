@@ -221,7 +221,7 @@ bool OwnCalls::notify(CallId id, void (*notify)(void*), void* argument) {
 // ---- results
 
 // The fast path: the result comes through shared memory, while this thread spins, as the next frame from the peer. Then the slot
-// need not hold it. Nothing: it came otherwise, and is to be waited for as ever.
+// need not hold it. Returns nothing if the result arrives in another way; the caller then waits as usual.
 std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::span<std::byte> into) {
     if (runner_.is_in_mine()) return std::nullopt;
     if (Runner::is_nesting_forbidden() || !lead_.is_free() || options_.waiting == Waiting::frugal ||

@@ -18,7 +18,7 @@ constexpr unsigned kProgressSteps = 64;
 
 }  // namespace
 
-// Handles the frames that have arrived; if there are none, lets the fabric progress, because spinning may just have done that otherwise.
+// Handles the frames that have arrived; if there are none, lets the fabric progress.
 // A step that finds no memory is left undone and repeated in the next turn: it costs neither the lead nor the process.
 unsigned Turns::work(Lead::Turn& turn) try {
     lead_.wakes().begin_work();

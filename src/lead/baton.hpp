@@ -7,8 +7,8 @@
 // it lets go of the lock, and tests/node/baton_test.cpp goes through all orders of the steps of a few threads.
 //
 // Invariants:
-//   - At most one thread has the turn that is the node's (`lost` says so of all others). A thread that has let go of the lock
-//     asks `lost` before it goes on as leader.
+//   - At most one thread holds the current turn; `lost` is true for all others. A thread that has let go of the lock asks `lost`
+//     before it goes on as leader.
 //   - An offer is for a follower: while `offered_` is set there is one, which has been woken and will take the lead; nobody leads.
 //   - If nobody leads and nothing is offered, every thread that waits has been woken, or a follower keeps watch and takes the lead
 //     if none of them does.

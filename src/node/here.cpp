@@ -19,7 +19,7 @@ namespace {
     rove::Engine::exit_thread(reinterpret_cast<void*>(static_cast<std::intptr_t>(result)));  // as the C library does
 }
 
-// The thread that runs a function is not its own to let go of: whose it is waits for its end.
+// A function must not detach the thread that runs it, because the thread's owner joins it.
 int detach_thread(pthread_t thread) {
     if (rove::Runner::is_in_function() && pthread_equal(thread, pthread_self()) != 0) return 0;
     return pthread_detach(thread);
@@ -109,7 +109,10 @@ int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t
     const std::optional<rove::wire::CallContext> call = rove::wire::sent_on(here->call);
     if (!call) return ROVE_INVALID;
     return end_or_no_memory(here, [&] {
-        return here->engine->caller().send_on({node, here->function->id, bytes_of(payload, size), *call});
+        return here->node()
+            .engine_towards(node, *here->engine)
+            .caller()
+            .send_on({node, here->function->id, bytes_of(payload, size), *call});
     });
 }
 

@@ -165,7 +165,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     [[nodiscard]] bool clear_way() const REQUIRES(lock_of<EngineLock>) {
         return linked() && outbox[0].is_empty() && !sends.frame_open;
     }
-    // Whether it has so many replies to take that none of its calls is begun. What it sent before it went is.
+    // Whether it has so many replies to take that none of its calls is begun. Calls that a lost peer sent before its end are begun.
     [[nodiscard]] bool has_backlog() const REQUIRES(lock_of<EngineLock>) {
         return !lost && outbox_of(fabric::Traffic::replies).bytes() > kBacklogBytes;
     }

@@ -43,7 +43,7 @@ inline constexpr std::uint8_t kByEither = 2;  // the extension is an Either
 inline constexpr std::uint8_t kInline = 3;    // the extension is a FunctionId, InlineCode and the code
 inline constexpr std::uint8_t kNoReply = 4;   // call, batch, ping: a post
 inline constexpr std::uint8_t kParts =
-    8;  // call: the payload is a Staged, reply: empty; what it stands for came in parts
+    8;  // call: the payload is a Staged, reply: empty; the data itself was sent in parts
 inline constexpr std::uint8_t kError = 16;   // reply: `status` is an ErrorCode and the payload its message
 inline constexpr std::uint8_t kThrown = 32;  // reply, with kError: before the message the exception's type, and a zero
 inline constexpr std::uint8_t kMeant =

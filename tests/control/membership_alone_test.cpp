@@ -37,6 +37,11 @@ TEST_F(MembershipTest, WhoHasJoinedKnowsTheClusterAndItsMembers) {
     EXPECT_TRUE(self_.is_certified(giver.certify(member(7)))) << "it can check what others certify from here on";
     const wire::control::Welcome by_another{.you = 4, .count = 5, .key = member(3).key};
     EXPECT_FALSE(membership_.has_joined(by_another, settled));
+    const wire::control::Welcome as_another{.you = 5, .count = 6, .key = giver.keys().key()};
+    EXPECT_FALSE(membership_.has_joined(as_another, settled));
+    wire::control::Settled for_another_key = settled;
+    for_another_key.certificate.signature = giver.certify(member(4)).signature;
+    EXPECT_FALSE(membership_.has_joined(welcome, for_another_key));
 }
 
 TEST_F(MembershipTest, TheLowestTellsAllOfWhomItMeets) {

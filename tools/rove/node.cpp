@@ -107,8 +107,10 @@ void add_node(CLI::App& app) {
         ->check(CLI::Range(std::uint64_t{0}, kCodeMibMax))
         ->capture_default_str();
     command
-        ->add_option("--known-packages", arguments->options.packages_max,
-                     "packages to know at once; half of them may be such as stay: with statics or constructors, pinned, interfaces")
+        ->add_option(
+            "--known-packages", arguments->options.packages_max,
+            "packages to know at once; half of them may be ones that stay: with statics or constructors, pinned, "
+            "interfaces")
         ->check(CLI::Range(std::uint64_t{1}, kPackagesMax))
         ->capture_default_str();
     command->add_option("--log", arguments->options.log, "trace, debug, info, warn, error or off; to stderr")
