@@ -64,7 +64,7 @@ asio::awaitable<Result<NodeId>> Arrival::id_of_member() {
     if (request_.whom != beside_.self.keys().key()) {
         guest_.reason = Goodbye::Reason::another;
         // The guest does not know this process. If its certificate is valid, this node opens a meeting with it.
-        (void)beside_.membership.heard_of({member_of(request_)});
+        beside_.membership.was_sought_by(member_of(request_));
         co_return fail(ErrorCode::refused, "it wants to meet the process that was node {} before this one",
                        host_.routes.id());
     }

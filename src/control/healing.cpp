@@ -94,7 +94,9 @@ asio::awaitable<void> Healing::meet_again(std::shared_ptr<OfMember> healing, Nod
         const Status met = co_await meet_in_turn(id);
         healing->tried();
         if (entry.state != State::lost) break;
-        if (!met) log().warn("{}: node {} at {} was not met: {}", name_(), id, entry.address, met.error().message());
+        if (!met)
+            complaints_.say(name_(),
+                            fmt::format("node {} at {} was not met: {}", id, entry.address, met.error().message()));
         failing_since = failing_since.value_or(began);
         if ((entry.trust == Trust::told && tries >= kToldTriesMax) || Clock::now() - *failing_since > kHealTimeMax) {
             is_gone_(id, entry.key, "it did not answer for long");

@@ -19,6 +19,7 @@
 #include "base/result.hpp"
 #include "control/control_thread.hpp"
 #include "control/members.hpp"
+#include "peer/complaints.hpp"
 #include "peer/routes.hpp"
 
 namespace rove::control {
@@ -84,6 +85,7 @@ private:
     const std::function<std::string()> name_;
     const std::function<asio::awaitable<Status>(NodeId)> meet_;
     const std::function<void(NodeId, const wire::control::PublicKey&, const std::string&)> is_gone_;
+    Complaints complaints_;                   // members name others as they like
     std::set<std::string> at_;                // where meetings that heal are under way
     std::optional<asio::steady_timer> room_;  // cancelled when one of them ends
 };

@@ -55,6 +55,7 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Meetings::reach(std::string 
     if (member != kNoNode) {
         wanted.role = Role::member;
         wanted.member = member;
+        wanted.whom = beside_.members.find(member)->key;
         key = fmt::format("member:{}", member);
     } else if (old && servers_.at(spelling) != old) {
         key = fmt::format("old:{}", static_cast<const void*>(old.get()));  // not what others would get there
@@ -89,6 +90,7 @@ asio::awaitable<Status> Meetings::meet_member(NodeId id, bool probe) {
                                                                               .role = Role::member,
                                                                               .old = entry->peer.lock(),
                                                                               .member = id,
+                                                                              .whom = entry->key,
                                                                               .probe = probe});
     if (!met) co_return tl::unexpected<Error>(met.error());
     co_return Status();

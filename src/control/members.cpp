@@ -61,6 +61,8 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
     if (id == kNoNode) id = search([](const MemberEntry& each) { return each.state == State::gone; });
     if (id == kNoNode) return id;
     MemberEntry& given = entry(id);
+    given.former = std::make_shared<const wire::control::Member>(given.as_member(id));
+    given.former_trust = given.trust;
     given.state = State::joining;
     if (given.address != address) given.peer.reset();
     given.is_process({.id = id,
@@ -74,13 +76,17 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
 
 void Members::take_back(NodeId id) {
     MemberEntry& given = entry(id);
-    if (given.state == State::joining) given.state = State::gone;
+    if (given.state != State::joining) return;
+    given.is_process(*given.former);
+    given.trust = given.former_trust;
+    given.state = State::gone;
 }
 
 void Members::set(const wire::control::Member& member, State state, Trust trust) {
     MemberEntry& known = entry(member.id);
     known.state = state;
     known.is_process(member);
+    known.former.reset();
     known.trust = trust;
     known.had = true;
     count_ = std::max(count_, member.id + 1);
@@ -97,6 +103,7 @@ void Members::learn(const wire::control::Member& member) {
     news.state = State::lost;
     news.is_process(member);
     news.trust = Trust::told;
+    news.had = true;
 }
 
 std::vector<wire::control::Member> Members::list(NodeId except) const {

@@ -37,11 +37,13 @@ struct MemberEntry {
     std::string address;
     wire::control::PublicKey key;
     std::uint32_t generation = 0;
-    wire::control::Signature signature;  // of its certificate
-    std::weak_ptr<PeerState> peer;       // that stands for it, now or last
-    std::uint64_t meeting = 0;           // by which `peer` was met last
-    bool healing = false;                // somebody tries to meet it again
-    unsigned incoming = 0;               // meetings under way that it opened
+    wire::control::Signature signature;                   // of its certificate
+    std::shared_ptr<const wire::control::Member> former;  // while another process joins: who had the id before
+    Trust former_trust = Trust::none;                     // and how that was known
+    std::weak_ptr<PeerState> peer;                        // that stands for it, now or last
+    std::uint64_t meeting = 0;                            // by which `peer` was met last
+    bool healing = false;                                 // somebody tries to meet it again
+    unsigned incoming = 0;                                // meetings under way that it opened
 
     [[nodiscard]] bool is_there() const { return state == State::living || state == State::lost; }
     // The id is known to be that process's, by a certificate or in person.
@@ -74,7 +76,7 @@ public:
     // An id for a process that joins at that address: that of the member that was there, else the lowest that nobody had, else
     // one of who is gone. kNoNode: there are as many as there may be. The entry is `joining`, its generation a new one.
     [[nodiscard]] NodeId give(const std::string& address, const wire::control::PublicKey& key, NodeId mine);
-    // The join was not finished: whoever had the id before it has gone.
+    // The join was not finished: nobody was certified. Whoever had the id before has gone, and may come back.
     void take_back(NodeId id);
     // From here on it counts. Precondition: its key was proven, or its certificate checked.
     void set(const wire::control::Member& member, MemberEntry::State state,

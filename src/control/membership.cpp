@@ -51,7 +51,7 @@ Member Membership::certify(NodeId id) const {
 
 Trust Membership::admit(const Member& member) {
     const MemberEntry* entry = members_.find(member.id);
-    const Trust before = entry != nullptr && entry->key == member.key ? entry->trust : Trust::none;
+    const Trust before = entry != nullptr && entry->is_there() && entry->key == member.key ? entry->trust : Trust::none;
     members_.set(member, State::lost);
     routes_.set_node_count(members_.count());
     return before;
@@ -100,7 +100,9 @@ void Membership::is_gone(NodeId id, const wire::control::PublicKey& key, const s
     MemberEntry* entry = members_.find(id);
     if (entry == nullptr || !entry->is_there() || entry->key != key || id == routes_.id()) return;
     entry->state = State::gone;
-    if (!said) log().info("{}: node {} at {} is gone: {}", name_(), id, entry->address, why);
+    // Others name many that were never met, as they like.
+    const auto level = entry->trust == Trust::proven ? spdlog::level::info : spdlog::level::debug;
+    if (!said) log().log(level, "{}: node {} at {} is gone: {}", name_(), id, entry->address, why);
     if (const std::shared_ptr<PeerState> peer = entry->peer.lock())
         peers_.lose(peer, entry->meeting, Error(ErrorCode::disconnected, why));
     peers_.member_gone(id, fmt::format("node {} at {} is gone: {}", id, entry->address, why));
@@ -115,6 +117,14 @@ void Membership::is_expected(NodeId id) {
 void Membership::meet_again(NodeId id) {
     is_expected(id);
     meet_again_(id);
+}
+
+void Membership::was_sought_by(const Member& member) {
+    const MemberEntry* known = members_.find(member.id);
+    const bool was_given_up = known != nullptr && known->state == State::gone && known->key == member.key;
+    if (member.id == routes_.id() || !(was_given_up || members_.is_news(member)) || !self_.is_certified(member)) return;
+    members_.learn(member);
+    meet_again(member.id);
 }
 
 Status Membership::heard_of(const std::vector<Member>& members) {

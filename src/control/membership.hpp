@@ -55,7 +55,7 @@ public:
     // ---- other members
     // The cluster's word that the process which joins here has the id: Members::give() has given it.
     [[nodiscard]] wire::control::Member certify(NodeId id) const;
-    // The member has proven its key, and its certificate was checked. Returns what was known of that process before.
+    // The member has proven its key, and its certificate was checked. Returns what was known of that process before; none: it was gone.
     MemberEntry::Trust admit(const wire::control::Member& member);
     // There is a link to it. `before`: what admit() has returned. joins: by that meeting one of the two joins, and the one that lets it in
     // names all members to it.
@@ -67,6 +67,9 @@ public:
     void is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said = false);
     // It has no link, and is about to be met: until then the engine keeps the replies to it.
     void is_expected(NodeId id);
+    // A process came that is a member by its own word, and looked for the process that was here before this one. It is met if it has a
+    // certificate, also where this node has given it up.
+    void was_sought_by(const wire::control::Member& member);
     // A member names others. invalid: one of them has no certificate of this cluster.
     [[nodiscard]] Status heard_of(const std::vector<wire::control::Member>& members);
 

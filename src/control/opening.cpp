@@ -82,7 +82,7 @@ tl::unexpected<Error> Opening::late() const {
 }
 
 void Opening::member_is_gone(const char* why) {
-    if (wanted_.role == Role::member) beside_.membership.is_gone(wanted_.member, whom_, why);
+    if (wanted_.role == Role::member) beside_.membership.is_gone(wanted_.member, wanted_.whom, why);
 }
 
 asio::awaitable<Result<Socket>> Opening::connect(TimePoint until) {
@@ -175,7 +175,7 @@ asio::awaitable<Status> Opening::ask() {
         request.signature = self.keys().sign(wire::control::statement("peer", theirs_, mine_, channel_->bound_there()));
         if (wanted_.role == Role::member) {
             request.certificate = self.certificate();
-            request.whom = whom_;
+            request.whom = wanted_.whom;
         }
     }
     ByteBuffer both = encode(proof_);
@@ -197,7 +197,7 @@ Status Opening::check_welcome(const Welcome& welcome) {
     if (!signed_by(welcome.key, statement, welcome.signature))
         return fail(ErrorCode::refused, "it does not have the key that it says it has, or showed it to another");
     if (wanted_.role == Role::join) return {};
-    if (welcome.id != wanted_.member || welcome.key != whom_) {
+    if (welcome.id != wanted_.member || welcome.key != wanted_.whom) {
         const Error why(ErrorCode::disconnected, fmt::format("node {} is not there any more: another process is at {}",
                                                              wanted_.member, wanted_.address));
         member_is_gone("another process is at its address");
@@ -255,7 +255,7 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
     std::shared_ptr<PeerState> old = wanted_.old;
     if (!old && entry != nullptr) old = entry->peer.lock();
     if (!old && !member) old = servers_.at(spelling);
-    if (wanted_.role == Role::member && entry->key != whom_)
+    if (wanted_.role == Role::member && entry->key != wanted_.whom)
         return fail(ErrorCode::disconnected, "node {} became another process while this one was met", wanted_.member);
     Meeting meeting{.id = welcome.id,
                     .my_id = welcome.you,

@@ -37,8 +37,9 @@ struct Wanted {
     Endpoints endpoints;
     wire::control::Role role = wire::control::Role::client;
     std::shared_ptr<PeerState> old;
-    NodeId member = kNoNode;  // whom, as one member meets another
-    bool probe = false;       // only whether that member is there
+    NodeId member = kNoNode;          // whom, as one member meets another
+    wire::control::PublicKey whom{};  // its key, as it was known when this began
+    bool probe = false;               // only whether that member is there
     bool replace = false;
 };
 
@@ -61,15 +62,13 @@ public:
         Membership& membership;
         LinkWatch& links;
     };
-    // All outlive it. opening: members to which a meeting is being opened. A member that is wanted is known.
+    // All outlive it. opening: members to which a meeting is being opened.
     Opening(const Beside& beside, Servers& servers, std::multiset<NodeId>& opening, const Wanted& wanted)
         : beside_(beside),
           host_(beside.host),
           servers_(servers),
           opening_(opening),
           wanted_(wanted),
-          whom_(wanted.role == wire::control::Role::member ? beside.members.find(wanted.member)->key
-                                                           : wire::control::PublicKey{}),
           link_(beside.host.fabric) {}
     Opening(const Opening&) = delete;
 
@@ -103,7 +102,6 @@ private:
     Servers& servers_;
     std::multiset<NodeId>& opening_;
     const Wanted& wanted_;
-    const wire::control::PublicKey whom_;  // of the member that is wanted, as it was known when this began
     std::shared_ptr<Channel> channel_;
     bool is_heard_ = false;
     wire::control::Nonce mine_, theirs_;

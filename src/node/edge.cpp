@@ -443,6 +443,9 @@ int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const vo
 
 int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) noexcept try {
     if (count == 0) return failed(ErrorCode::invalid, "there are no calls to wait for");
+    for (size_t i = 0; i < count; ++i)
+        if (pendings[i].engine == nullptr)
+            return failed(ErrorCode::invalid, "the result of one of the calls was taken already");
     if (is_inherited(pendings[0])) return failed(core_of(pendings[0]).why_unusable());
     const rove::Deadline deadline = rove::deadline_of(timeout_ns);
     bool of_one_engine = true;

@@ -301,6 +301,12 @@ TEST_P(Api, WhenAllAndAny) {
     EXPECT_EQ(when_any(slow, fast, slow).get(), 2U) << "in their order";
     const std::vector<Call<int>> no_calls;
     EXPECT_EQ(error_of([&] { (void)when_any(no_calls).get(); }).code(), ErrorCode::invalid);
+    Call<int> quick = peer().async(fn<add>, 1, 3);
+    auto first_of_two = when_any(slow, quick);
+    (void)quick.get();
+    const Error taken = error_of([&] { (void)first_of_two.get(); });
+    EXPECT_EQ(taken.code(), ErrorCode::invalid);
+    EXPECT_NE(taken.message().find("was taken already"), std::string::npos) << taken.message();
 }
 
 TEST_P(Api, Then) {

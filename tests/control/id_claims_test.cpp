@@ -69,6 +69,20 @@ TEST_F(IdClaimsTest, NobodyGetsTheIdOfWhoLives) {
     EXPECT_EQ(here.error().code(), ErrorCode::invalid) << "this node listens there";
 }
 
+// A member that is stopped for long is given up, and comes back with its id.
+TEST_F(IdClaimsTest, AnIdThatWasTakenIsTheLastToBeGivenAgain) {
+    begin_as(0);
+    const Request alive = certified(keys_, 1);
+    ASSERT_TRUE(membership_.heard_of({member_of(alive)}));
+    membership_.is_gone(1, keys_.key(), "it did not answer for long");
+    const KeyPair other;
+    EXPECT_EQ(value_or_throw(run(ids_.give(request_of(other, 9)))), 2U);
+    EXPECT_EQ(refusal(alive), "it is believed");
+    ASSERT_EQ(value_or_throw(run(ids_.give(request_of(other, 1)))), 1U) << "it listens where that one did";
+    members_.take_back(1);
+    EXPECT_EQ(refusal(alive), "it is believed") << "nobody has joined in its place";
+}
+
 TEST_F(IdClaimsTest, TheLowestMemberGivesIds) {
     begin_as(3);
     EXPECT_EQ(ids_.giver(), nullptr) << "this node does";

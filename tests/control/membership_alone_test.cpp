@@ -76,6 +76,35 @@ TEST_F(MembershipTest, AnotherTellsTheLowestOfWhomItHadNotHeard) {
     EXPECT_TRUE(told(lowest).empty()) << "another member has named it";
 }
 
+// Another node may have become the lowest in the meantime, and never have heard of it.
+TEST_F(MembershipTest, WhoComesBackAfterItWasGivenUpIsNewToTheLowest) {
+    begin_as(3);
+    ASSERT_TRUE(membership_.heard_of({certified(4)}));
+    membership_.is_gone(4, member(4).key, "it did not answer for long");
+    const Linked lowest = meet(1);
+    EXPECT_EQ(told(lowest), std::vector<NodeId>{3});
+    (void)meet(4);
+    EXPECT_EQ(told(lowest), std::vector<NodeId>{4});
+}
+
+TEST_F(MembershipTest, WhoLooksForTheFormerProcessIsMetAlsoWhereItWasGivenUp) {
+    begin_as(0);
+    membership_.was_sought_by(member(1));
+    EXPECT_EQ(state_of(1), State::unused) << "it has no certificate";
+    membership_.was_sought_by(certified(1));
+    membership_.was_sought_by(certified(1));
+    EXPECT_EQ(met_again_, std::vector<NodeId>{1}) << "that goes on already";
+    membership_.is_gone(1, member(1).key, "it did not answer for long");
+    membership_.was_sought_by(certified(1));
+    EXPECT_EQ(state_of(1), State::lost);
+    EXPECT_EQ(met_again_, (std::vector<NodeId>{1, 1}));
+    membership_.is_gone(1, member(1).key, "it did not answer for long");
+    wire::control::Member other = member(1);
+    other.key = member(2).key;
+    membership_.was_sought_by(self_.certify(other));
+    EXPECT_EQ(state_of(1), State::gone) << "another process with as old a certificate";
+}
+
 TEST_F(MembershipTest, AMemberWhoseLinkEndsIsMetAgainUnlessItLeft) {
     begin_as(0);
     const Linked first = meet(1), second = meet(2);
