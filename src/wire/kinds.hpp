@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "rove/forms.hpp"
 #include "wire/frame.hpp"
 
 namespace rove::wire {
@@ -68,13 +69,20 @@ template <Kind kKind>
 [[nodiscard]] constexpr bool has_plain_flags(const FrameHeader& header) {
     return (header.flags & ~rule_of(kKind).plain_flags) == 0;
 }
+// Whether a reply's status is a form in which a function can have run, or an error's a code that there is. Other kinds have none.
+[[nodiscard]] constexpr bool has_known_status(const FrameHeader& header) {
+    if (header.kind != Kind::reply) return true;
+    if ((header.flags & kError) == 0) return header.status <= static_cast<std::uint8_t>(RanAs::bitcode);
+    return header.status != 0 && header.status <= static_cast<std::uint8_t>(ErrorCode::internal);
+}
+
 // Whether the frame is of that kind, with a shape that needs no further check.
 template <Kind kKind>
 [[nodiscard]] constexpr bool is_plain(const Frame& frame) {
     static_assert(rule_of(kKind).extra_bytes == 0);
     const FrameHeader& header = frame.header;
     return header.kind == kKind && header.extra_bytes == 0 && has_plain_flags<kKind>(header) &&
-           frame.payload.size() <= rule_of(kKind).payload_bytes_max;
+           has_known_status(header) && frame.payload.size() <= rule_of(kKind).payload_bytes_max;
 }
 
 // Only nodes take code, and a client does not.
@@ -105,6 +113,7 @@ template <Kind kKind>
     const KindRule& rule = kKindRules[index];
     if (!(among_calls ? rule.among_calls : rule.among_replies)) return "in the other kind of mailbox";
     if ((header.flags & ~rule.flags) != 0) return "with marks that are not its own";
+    if (!has_known_status(header)) return "with a status that there is none of";
     if (header.kind == Kind::batch && (header.flags & kNoReply) == 0) return "that wants replies";
     // A call that is too large for a frame names its function: nobody would know whether its code is to be taken before its payload.
     if (header.kind == Kind::call && naming_of(header) == kInline && (header.flags & kParts) != 0)

@@ -43,7 +43,9 @@ class FrameShape : public testing::Test {
 protected:
     // Whether it is taken.
     bool fits(Kind kind, bool among_calls, unsigned flags, std::size_t extra, std::size_t payload) {
-        const FrameHeader header{.kind = kind, .flags = static_cast<std::uint8_t>(flags)};
+        const bool is_error = kind == Kind::reply && (flags & kError) != 0;
+        const FrameHeader header{
+            .kind = kind, .flags = static_cast<std::uint8_t>(flags), .status = static_cast<std::uint8_t>(is_error)};
         return wrong_shape({header, of(extra_, extra), of(payload_, payload)}, among_calls).empty();
     }
     ByteBuffer extra_ = ByteBuffer(1024), payload_ = ByteBuffer(2 * kFrameBytesMax);
@@ -115,6 +117,16 @@ TEST_F(FrameShape, PartsHaveBytesOrTakeThemBack) {
     EXPECT_TRUE(part_of(0, 0, true)) << "what has come is taken back";
     EXPECT_FALSE(part_of(0, 1, true));
     EXPECT_TRUE(part_of(100, 1, false));
+}
+
+TEST_F(FrameShape, ARepliesStatusIsAFormOrAnError) {
+    for (unsigned status = 0; status < 256; ++status) {
+        FrameHeader header{.kind = Kind::reply, .status = static_cast<std::uint8_t>(status)};
+        EXPECT_EQ(wrong_shape({header, {}, {}}, false).empty(), status <= 2) << status;
+        EXPECT_EQ(is_plain<Kind::reply>({header, {}, {}}), status <= 2) << status;
+        header.flags = kError;
+        EXPECT_EQ(wrong_shape({header, {}, {}}, false).empty(), status >= 1 && status <= 9) << status;
+    }
 }
 
 TEST_F(FrameShape, ThereAreNoOtherKinds) {
