@@ -1,7 +1,6 @@
 // AArch64. arch.hpp describes each function.
 #pragma once
 
-
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -6,9 +6,8 @@
 #define NUMBER 0
 #endif
 
-ROVE_ENTRY void sleeps(rove_here *here, const void *payload, size_t size)
-{
-    const int milliseconds = *(const int *)payload;
+ROVE_ENTRY void sleeps(rove_here* here, const void* payload, size_t size) {
+    const int milliseconds = *(const int*)payload;
     const struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
     (void)size;
     nanosleep(&time, 0);

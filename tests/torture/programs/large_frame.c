@@ -11,7 +11,7 @@ static size_t report(int depth) {
     return strlen(text);
 }
 
-static size_t parse(const char *text, int depth) {
+static size_t parse(const char* text, int depth) {
     if (*text == '(') return parse(text + 1, depth + 1) + 1 + (text[1] == 0);
     return *text != 0 ? report(depth) : 0;
 }

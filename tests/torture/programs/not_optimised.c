@@ -13,7 +13,7 @@ __attribute__((noinline, optnone)) static int rest_is_zero(void) {
     return 1;
 }
 
-__attribute__((noinline, optnone)) static void fill(char *to, int with) {
+__attribute__((noinline, optnone)) static void fill(char* to, int with) {
     char text[100];
     memset(text, with, sizeof text);
     memcpy(to, text, sizeof text);
