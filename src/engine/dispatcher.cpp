@@ -276,7 +276,7 @@ Dispatcher::Taken Dispatcher::on_call(PeerState* from, const wire::Frame& frame,
                             "next function may need; call less deeply, or give that thread a larger stack",
                             name_(), Runner::nested(), kStackReserveBytes / 1024)));
     std::optional<Parked>& parked = parked_of(from);
-    if (wire::has_plain_flags<Kind::call>(frame.header) && !parked &&
+    if (wire::has_plain_flags(wire::rule_of(Kind::call), frame.header) && !parked &&
         (from == nullptr || from->code.aliases.find(frame.header.handle) == nullptr)) {
         // The fast path: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {

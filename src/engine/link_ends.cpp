@@ -138,7 +138,7 @@ void LinkEnds::take_last_replies(PeerState& peer) {
     wire::Frame frame;
     for (std::uint64_t taken = 0; taken < fabric::kRingLines && peer.link->next(Traffic::replies, frame); ++taken) {
         if (checks_.wrong_with(peer, frame, Traffic::replies)) return;
-        if (wire::rule_of(frame.header.kind).is_answer) own_calls_.on_answer(peer, frame);
+        if (wire::is_answer(frame.header.kind)) own_calls_.on_answer(peer, frame);
         peer.link->release(Traffic::replies);
     }
 }
@@ -149,7 +149,7 @@ void LinkEnds::keep_replies_of(PeerState& peer) {
     const auto keep = [&](const ByteBuffer& bytes) REQUIRES(lock_of<EngineLock>) {
         const wire::Frame frame = wire::frame_in(bytes);
         // A direct peer could write there: what it made of them may be no frame any more.
-        if (!wire::wrong_shape(frame, false).empty() || !wire::rule_of(frame.header.kind).is_answer) return;
+        if (!wire::wrong_shape(frame, false, peer.features).empty() || !wire::is_answer(frame.header.kind)) return;
         (void)absent_.keep(peer.id, frame.header, frame.extra, frame.payload, Clock::now());
     };
     for (const ByteBuffer& untaken : peer.link->untaken(Traffic::replies)) keep(untaken);

@@ -30,7 +30,7 @@ bool OwnCalls::may_answer(const PeerState& from, const CallSlot& slot) {
 
 void OwnCalls::on_answer(PeerState& from, const wire::Frame& frame) {
     static_assert(std::ranges::all_of(wire::kKindRules, [](const wire::KindRule& each) {
-        return each.is_answer == (each.kind == wire::Kind::reply || each.kind == wire::Kind::part);
+        return wire::is_answer(each.kind) == (each.kind == wire::Kind::reply || each.kind == wire::Kind::part);
     }));
     if (frame.header.kind == wire::Kind::part)
         on_reply_part(from, frame);

@@ -69,7 +69,7 @@ public:
     }
 
     // ---- what arrives
-    // A frame of a kind that is an answer (wire::KindRule::is_answer).
+    // A frame of a kind that is an answer (wire::is_answer).
     void on_answer(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     // `from`: null: this node's own answer.
     void on_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);

@@ -6,6 +6,7 @@
 
 #include "base/transient.hpp"
 #include "peer/names.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove {
 
@@ -22,8 +23,10 @@ Bytes raw(const Extension& extension) {
     return std::as_bytes(std::span(&extension, 1));
 }
 
-template <typename Extension>
-Extension read(const wire::Frame& frame) {  // its size was checked
+// Of a frame that has passed the checks.
+template <Kind kKind, typename Extension>
+Extension read(const wire::Frame& frame) {
+    static_assert(wire::rule_of(kKind).extension.bytes == sizeof(Extension));
     Extension extension;
     std::memcpy(&extension, frame.extra.data(), sizeof extension);
     return extension;
@@ -130,12 +133,12 @@ void CodeExchange::answer_more(PeerState& to) {
 }
 
 void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
-    const auto chunk = read<wire::CodeChunk>(frame);
+    const auto chunk = read<Kind::code, wire::CodeChunk>(frame);
     const std::size_t most = chunk.part == 0 ? wire::kManifestBytesMax : wire::kSliceBytesMax;
     if (chunk.total_bytes == 0 || chunk.total_bytes > most) return refuse(from, frame, "of a part over the limit");
     if (chunk.offset + frame.payload.size() > chunk.total_bytes || frame.payload.empty())
         return refuse(from, frame, "that lies outside its part");
-    if (frame.header.node != from.my_id && frame.header.node != routes_.id()) return pass_on(from, frame, chunk);
+    if (routes_.sends_on(from, frame.header)) return pass_on(from, frame, chunk);
     is_arriving(from, chunk.package);
     Status added;
     if (frame.payload.size() == chunk.total_bytes) {
@@ -263,13 +266,13 @@ void CodeExchange::lack(PeerState& from, const wire::NeedCode& need) noexcept {
 }
 
 void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
-    auto need = read<wire::NeedCode>(frame);
+    auto need = read<Kind::need, wire::NeedCode>(frame);
     if (!speaks_for(from, need.asker)) {
         from.link->break_with(Error(
             ErrorCode::invalid, fmt::format("{} asked for code in the name of {}", who(from), who(need.asker, {}))));
         return;
     }
-    if (frame.header.node != from.my_id && frame.header.node != routes_.id())
+    if (routes_.sends_on(from, frame.header))
         if (PeerState* to = routes_.to(frame.header.node);
             to != nullptr && pass_on_need(from, *to, frame.header.node, need))
             return;
@@ -293,8 +296,8 @@ void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
 }
 
 void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
-    const auto need = read<wire::NeedCode>(frame);
-    if (frame.header.node != from.my_id && frame.header.node != routes_.id()) {
+    const auto need = read<Kind::lack, wire::NeedCode>(frame);
+    if (routes_.sends_on(from, frame.header)) {
         if (PeerState* const asker = still_a_peer(passed_on_.answered(from, frame.header.node, need)))
             lack(*asker, need);
         return;

@@ -5,7 +5,6 @@
 namespace rove {
 
 using fabric::Traffic;
-using wire::Kind;
 
 std::optional<Error> FrameChecks::wrong_with(const PeerState& from, const wire::Frame& frame, Traffic among) const {
     const wire::FrameHeader& header = frame.header;
@@ -15,11 +14,12 @@ std::optional<Error> FrameChecks::wrong_with(const PeerState& from, const wire::
                      fmt::format("{} sent {} {}", who(from),
                                  index < wire::kKindRules.size() ? wire::kKindRules[index].name : "a frame", what));
     };
-    if (const std::string_view shape = wire::wrong_shape(frame, among == Traffic::calls); !shape.empty())
+    if (const std::string_view shape = wire::wrong_shape(frame, among == Traffic::calls, from.features); !shape.empty())
         return wrong(shape);
     const bool fellow = from.is_fellow();
     const bool known = home_of(header.node) < std::max(1U, routes_.node_count());
-    switch (wire::rule_of(header.kind).names) {
+    const wire::KindRule& rule = wire::rule_of(header.kind);
+    switch (rule.names) {
         case wire::Names::caller:
             if (header.node != from.id && !(fellow && known)) return wrong("that names another caller");
             break;
@@ -33,9 +33,10 @@ std::optional<Error> FrameChecks::wrong_with(const PeerState& from, const wire::
         case wire::Names::anybody: break;
     }
     // Only members pass on others' code. They are not to blame for what is wrong with it (refuse_code), so nobody else may say so.
-    if (header.kind == Kind::code && header.hops != 0 && !fellow) return wrong("as another's");
+    if (rule.hops == wire::Hops::passed_on && header.hops != 0 && !fellow) return wrong("as another's");
     // A client is sent no code, whoever asks for that.
-    if (header.kind == Kind::code && is_client(header.node) && header.node != from.my_id) return wrong("to a client");
+    if (rule.brings_code && rule.routed != wire::Routed::no && is_client(header.node) && header.node != from.my_id)
+        return wrong("to a client");
     if (wire::brings_code(header) && !takes_code(from)) return wrong("but a client takes none");
     return std::nullopt;
 }

@@ -149,7 +149,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     [[nodiscard]] bool is_fellow() const REQUIRES(lock_of<EngineLock>) { return member && !is_client(my_id); }
     // Whether it is a reply as nearly all are: to a call that was sent to this peer, without an error. Nothing else of it need be checked.
     [[nodiscard]] bool sends_plain_reply(const wire::Frame& frame) const REQUIRES(lock_of<EngineLock>) {
-        return wire::is_plain<wire::Kind::reply>(frame) && frame.header.node == my_id;
+        return wire::is_plain<wire::Kind::reply>(frame, features) && frame.header.node == my_id;
     }
     // Its mailbox waits for code that it was asked for.
     [[nodiscard]] bool owes_code() const REQUIRES(lock_of<EngineLock>) {

@@ -1,6 +1,7 @@
 #include "peer/routes.hpp"
 
 #include "peer/peer_state.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove {
 
@@ -46,6 +47,10 @@ PeerState* Routes::to(NodeId node) const {
     }
     if ((node & kForeignBit) != 0 && !is_client(node)) return find_in(foreign_);
     return member(home_of(node));
+}
+
+bool Routes::sends_on(const PeerState& from, const wire::FrameHeader& header) const {
+    return wire::rule_of(header.kind).routed != wire::Routed::no && header.node != from.my_id && header.node != id();
 }
 
 }  // namespace rove

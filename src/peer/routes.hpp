@@ -20,6 +20,9 @@
 namespace rove {
 
 struct PeerState;
+namespace wire {
+struct FrameHeader;
+}
 
 class Routes {
 public:
@@ -51,6 +54,9 @@ public:
     [[nodiscard]] bool has_client(NodeId client) const REQUIRES(lock_of<EngineLock>) {
         return clients_.contains(client);
     }
+    // Whether a frame that the peer has sent is for another node, to which this one sends it on: see wire::Routed.
+    [[nodiscard]] bool sends_on(const PeerState& from, const wire::FrameHeader& header) const
+        REQUIRES(lock_of<EngineLock>);
     // A client whose home this node is.
     [[nodiscard]] bool is_home_of(NodeId node) const REQUIRES(lock_of<EngineLock>) { return home_of(node) == id(); }
 

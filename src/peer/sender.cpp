@@ -131,7 +131,7 @@ void Sender::route(const wire::Frame& frame) noexcept try {
     }
     if (peer != nullptr && (send_or_cut(*peer, header, frame.extra, frame.payload) || !peer->member)) return;
     // The home of its caller may be met again: a reply waits for that. Otherwise its caller is gone, and so is the call.
-    if (!wire::rule_of(header.kind).is_answer) return;
+    if (!wire::is_answer(header.kind)) return;
     const NodeId home = home_of(header.node);
     if (peer != nullptr) absent_.lost(home, peer->process, who(*peer) + " cannot be reached");  // clean_up() says why
     if (home == routes_.id() || (home & kForeignBit) != 0) return;

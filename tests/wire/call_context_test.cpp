@@ -28,7 +28,7 @@ TEST(CallContext, IsTheSameAfterAFrameHoweverThatNamesItsFunction) {
                                    {call, kInline, code}};
         for (const NamedCall& each : named) {
             const Frame frame = received(each);
-            EXPECT_EQ(wrong_shape(frame, true), "");
+            EXPECT_EQ(wrong_shape(frame, true, 0), "");
             EXPECT_EQ(context_of(frame), call);
         }
         EXPECT_EQ(named[0].header.handle, 12U);
@@ -40,7 +40,7 @@ TEST(CallContext, IsThatOfAllFramesThatAreAnsweredAsACallIs) {
     for (const Kind kind : {Kind::batch, Kind::ping}) {
         const Frame frame{header_of(kCall, kind), {}, {}};
         EXPECT_EQ(frame.header.kind, kind);
-        EXPECT_EQ(wrong_shape(frame, true), "");
+        EXPECT_EQ(wrong_shape(frame, true, 0), "");
         EXPECT_EQ(context_of(frame), kCall);
     }
 }

@@ -46,7 +46,7 @@ protected:
         const bool is_error = kind == Kind::reply && (flags & kError) != 0;
         const FrameHeader header{
             .kind = kind, .flags = static_cast<std::uint8_t>(flags), .status = static_cast<std::uint8_t>(is_error)};
-        return wrong_shape({header, of(extra_, extra), of(payload_, payload)}, among_calls).empty();
+        return wrong_shape({header, of(extra_, extra), of(payload_, payload)}, among_calls, 0).empty();
     }
     ByteBuffer extra_ = ByteBuffer(1024), payload_ = ByteBuffer(2 * kFrameBytesMax);
 };
@@ -104,6 +104,11 @@ TEST_F(FrameShape, CallsAreNamedInOneWay) {
     EXPECT_FALSE(fits(Kind::call, true, kParts, 0, sizeof(Staged) + 1));
 }
 
+TEST_F(FrameShape, AReplyInPartsHasNoPayload) {
+    EXPECT_TRUE(fits(Kind::reply, false, kParts, 0, 0));
+    EXPECT_FALSE(fits(Kind::reply, false, kParts, 0, 1));
+}
+
 TEST_F(FrameShape, PartsHaveBytesOrTakeThemBack) {
     const auto part_of = [&](std::uint32_t total, std::size_t payload, bool calls) {
         const Part part{.number = 1, .total_bytes = total};
@@ -122,10 +127,10 @@ TEST_F(FrameShape, PartsHaveBytesOrTakeThemBack) {
 TEST_F(FrameShape, ARepliesStatusIsAFormOrAnError) {
     for (unsigned status = 0; status < 256; ++status) {
         FrameHeader header{.kind = Kind::reply, .status = static_cast<std::uint8_t>(status)};
-        EXPECT_EQ(wrong_shape({header, {}, {}}, false).empty(), status <= 2) << status;
-        EXPECT_EQ(is_plain<Kind::reply>({header, {}, {}}), status <= 2) << status;
+        EXPECT_EQ(wrong_shape({header, {}, {}}, false, 0).empty(), status <= 2) << status;
+        EXPECT_EQ(is_plain<Kind::reply>({header, {}, {}}, 0), status <= 2) << status;
         header.flags = kError;
-        EXPECT_EQ(wrong_shape({header, {}, {}}, false).empty(), status >= 1 && status <= 9) << status;
+        EXPECT_EQ(wrong_shape({header, {}, {}}, false, 0).empty(), status >= 1 && status <= 9) << status;
     }
 }
 
@@ -149,18 +154,50 @@ std::string_view named_in(Names names) {
     return {};
 }
 
+std::string_view named_in(Routed routed) {
+    switch (routed) {
+        case Routed::no: return "no";
+        case Routed::to_caller: return "to the caller";
+        case Routed::as_question: return "as a question";
+        case Routed::as_answer: return "as an answer";
+    }
+    return {};
+}
+
+std::string bits_of(unsigned flags) {
+    std::string bits;
+    for (unsigned bit = 1; bit < 0x100; bit *= 2)
+        if ((flags & bit) != 0) bits += (bits.empty() ? "" : ", ") + std::to_string(bit);
+    return bits;
+}
+
+std::string flags_of(const KindRule& rule) {
+    std::string flags = bits_of(rule.flags);
+    if (rule.flags_always != 0) flags += "; always " + bits_of(rule.flags_always);
+    if (rule.flags_apart != 0) flags += "; never at once " + bits_of(rule.flags_apart);
+    return flags;
+}
+
+std::string bytes_of(const Extension& extension) {
+    std::string bytes = std::to_string(extension.bytes);
+    for (const std::size_t more : extension.by_naming)
+        if (more == kAsItSays)
+            bytes += ", as it says";
+        else if (more != 0)
+            bytes += ", " + std::to_string(more);
+    const auto& added = extension.added;
+    if (added.flag != 0) bytes += "; with " + bits_of(added.flag) + " " + std::to_string(added.bytes) + " more";
+    return bytes;
+}
+
 // As the table of docs/frames.md has it.
 std::string row_of(const KindRule& rule) {
-    std::string flags;
-    for (unsigned bit = 1; bit < 0x100; bit *= 2)
-        if ((rule.flags & bit) != 0) flags += (flags.empty() ? "" : ", ") + std::to_string(bit);
     const std::string rings = rule.among_calls && rule.among_replies ? "both" : rule.among_calls ? "calls" : "replies";
-    const std::string extension =
-        rule.kind == Kind::call ? "as it names its function" : std::to_string(rule.extra_bytes);
     std::string row = "|";
     for (const std::string& cell :
          {std::to_string(static_cast<unsigned>(rule.kind)) + " " + std::string(rule.name), rings,
-          std::string(named_in(rule.names)), flags, extension, std::to_string(rule.payload_bytes_max)})
+          std::string(named_in(rule.names)), std::string(named_in(rule.routed)), flags_of(rule),
+          std::string(rule.extension.holds), bytes_of(rule.extension), std::to_string(rule.payload_bytes_max)})
         row += " " + cell + (cell.empty() ? "|" : " |");
     return row + "\n";
 }
