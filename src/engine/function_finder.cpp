@@ -7,6 +7,7 @@
 #include "peer/names.hpp"
 #include "program/callables.hpp"
 #include "program/residents.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove {
 
@@ -28,14 +29,15 @@ code::Function* FunctionFinder::by_id(const FunctionId& function) {
 
 Result<code::Function*> FunctionFinder::in_line(PeerState& from, const wire::Frame& frame) {
     const FunctionId id = named_in(frame);
+    const Bytes sent = wire::name_in(frame);
     SeenInline& seen = seen_inline_[std::to_integer<std::size_t>(id.raw()[0]) % seen_inline_.size()];
-    if (seen.id == id && seen.bytes.size() == frame.extra.size() &&
-        std::memcmp(seen.bytes.data(), frame.extra.data(), seen.bytes.size()) == 0) {
+    if (seen.id == id && seen.bytes.size() == sent.size() &&
+        std::memcmp(seen.bytes.data(), sent.data(), seen.bytes.size()) == 0) {
         // Not where it was forgotten or evicted: then the frame has what is lacking.
         code::Function* function = cache_->by_handle(seen.handle);
         if (function == seen.function && function->target.load(std::memory_order_relaxed) != nullptr) return function;
     }
-    ByteBuffer bytes(frame.extra.begin(), frame.extra.end());  // the peer can change the mailbox
+    ByteBuffer bytes(sent.begin(), sent.end());  // the peer can change the mailbox
     wire::InlineCode code;
     std::memcpy(&code, bytes.data() + sizeof id, sizeof code);
     const Bytes rest = Bytes(bytes).subspan(sizeof id + sizeof code);

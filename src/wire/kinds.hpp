@@ -235,6 +235,11 @@ static_assert([] {
     return (header.flags & added.flag) != 0 ? added.bytes : 0;
 }
 
+// The extension of a call that has passed wrong_shape(), without what is added to it: what names its function.
+[[nodiscard]] constexpr Bytes name_in(const Frame& call) {
+    return call.extra.first(call.extra.size() - added_bytes(rule_of(Kind::call), call.header));
+}
+
 // Whether the frame is of that kind, with a shape that needs no further check. `features`: that both ends have. `kRules`: for tests.
 template <Kind kKind, const auto& kRules = kKindRules>
 [[nodiscard]] constexpr bool is_plain(const Frame& frame, [[maybe_unused]] std::uint32_t features) {

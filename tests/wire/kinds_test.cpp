@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rove::wire {
@@ -139,6 +140,75 @@ TEST_F(FrameShape, ThereAreNoOtherKinds) {
         const bool known = kind > static_cast<unsigned>(Kind::filler) && kind <= kKindMax;
         if (known) continue;
         for (const bool calls : {false, true}) EXPECT_FALSE(fits(static_cast<Kind>(kind), calls, 0, 0, 0)) << kind;
+    }
+}
+
+// ---- a row of a later version: a call may have a budget, at the end of its extension
+
+constexpr std::uint8_t kBudget = 128;
+constexpr std::uint32_t kBudgets = 1;  // the feature
+constexpr std::array<KindRule, kKindRules.size()> kWithBudget = [] {
+    std::array<KindRule, kKindRules.size()> rules = kKindRules;
+    KindRule& call = rules[static_cast<std::size_t>(Kind::call)];
+    call.flags |= kBudget;
+    call.plain_flags |= kBudget;
+    call.extension.added = {.flag = kBudget, .bytes = 16, .feature = kBudgets};
+    return rules;
+}();
+constexpr const KindRule& kCallWithBudget = kWithBudget[static_cast<std::size_t>(Kind::call)];
+static_assert(is_consistent(kCallWithBudget));
+
+// A call's header as its sender writes it.
+constexpr FrameHeader call_header(unsigned flags, std::size_t extra_bytes, std::size_t payload_bytes) {
+    return {.body_bytes = static_cast<std::uint32_t>(extra_bytes + payload_bytes),
+            .extra_bytes = static_cast<std::uint16_t>(extra_bytes),
+            .kind = Kind::call,
+            .flags = static_cast<std::uint8_t>(flags)};
+}
+
+constexpr bool is_plain_with_budget(unsigned flags, std::size_t extra_bytes, std::uint32_t features) {
+    return is_plain<Kind::call, kWithBudget>({call_header(flags, extra_bytes, 8), {}, {}}, features);
+}
+static_assert(is_plain_with_budget(kBudget, 16, kBudgets) && is_plain_with_budget(kBudget | kNoReply, 16, kBudgets));
+static_assert(is_plain_with_budget(0, 0, kBudgets) && is_plain_with_budget(0, 0, 0), "a call need not have one");
+static_assert(!is_plain_with_budget(kBudget, 0, kBudgets) && !is_plain_with_budget(0, 16, kBudgets));
+static_assert(!is_plain_with_budget(kBudget, 32, kBudgets));
+static_assert(!is_plain_with_budget(kBudget, 16, 0), "nobody agreed on it");
+static_assert(!is_plain_with_budget(kBudget | kById, 32, kBudgets), "a plain call names its function by handle");
+static_assert(!is_plain<Kind::call>({call_header(kBudget, 16, 8), {}, {}}, kBudgets), "this version has none");
+
+TEST(Budget, IsBeforeThePayloadOfAPlainCall) {
+    const FrameHeader header = call_header(kBudget, 16, 8);
+    ByteBuffer bytes(kHeaderBytes + header.body_bytes);
+    std::memcpy(bytes.data(), &header, sizeof header);
+    const Frame frame = frame_in(bytes);
+    EXPECT_TRUE((is_plain<Kind::call, kWithBudget>(frame, kBudgets)));
+    EXPECT_EQ(frame.extra.data(), bytes.data() + kHeaderBytes);
+    EXPECT_EQ(frame.extra.size(), 16U);
+    EXPECT_EQ(frame.payload.data(), bytes.data() + kHeaderBytes + 16);
+    EXPECT_EQ(frame.payload.size(), 8U);
+    EXPECT_EQ(wrong_shape(kCallWithBudget, frame, true, kBudgets), "");
+    EXPECT_NE(wrong_shape(kCallWithBudget, frame, true, 0), "") << "nobody agreed on it";
+    EXPECT_NE(wrong_shape(frame, true, kBudgets), "") << "this version has none";
+}
+
+TEST(Budget, IsAfterWhatNamesTheFunction) {
+    const InlineCode code{.manifest_bytes = 100, .slice = 0, .slice_bytes = 50};
+    ByteBuffer extra(1024);
+    std::memcpy(extra.data() + sizeof(FunctionId), &code, sizeof code);
+    const auto fits = [&](unsigned naming, std::size_t name_bytes, std::size_t budget_bytes) {
+        const std::size_t bytes = name_bytes + budget_bytes;
+        return wrong_shape(kCallWithBudget, {call_header(naming | kBudget, bytes, 0), of(extra, bytes), {}}, true,
+                           kBudgets)
+            .empty();
+    };
+    for (const auto& [naming, bytes] : {std::pair<unsigned, std::size_t>{kByHandle, 0},
+                                        {kById, sizeof(FunctionId)},
+                                        {kByEither, sizeof(Either)},
+                                        {kInline, inline_extension_bytes(code)}}) {
+        EXPECT_TRUE(fits(naming, bytes, 16)) << naming;
+        EXPECT_FALSE(fits(naming, bytes, 0)) << naming;
+        EXPECT_FALSE(fits(naming, bytes, 32)) << naming;
     }
 }
 
