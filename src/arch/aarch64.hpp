@@ -1,6 +1,8 @@
 // AArch64. arch.hpp describes each function.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -11,6 +13,15 @@ inline constexpr std::string_view kName = "aarch64", kTriple = "aarch64-linux-gn
 
 inline void own_soon(std::byte* line) {
     __builtin_prefetch(line, 1, 3);
+}
+
+// 4, 16 or 64 KiB, as the kernel was built.
+[[nodiscard]] inline std::size_t page_bytes() {
+    return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+inline void code_written(std::byte* begin, std::byte* end) {
+    __builtin___clear_cache(reinterpret_cast<char*>(begin), reinterpret_cast<char*>(end));
 }
 
 inline void pause() {

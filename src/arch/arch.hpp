@@ -7,6 +7,8 @@
 //   pause()                  the pause of a loop between two looks at a line that another core writes
 //   rest(), rest_briefly()   longer pauses: the time that a yielding thread takes to look again, and a sixteenth of that
 //   rest_until_written(word, arrived)   rest() that ends when the line of `word` is written; skipped if arrived() is true
+//   page_bytes()             the size of a page of memory; constexpr where no kernel has another one
+//   code_written(begin, end) after code was written to memory, and before it is run: lets this core fetch it as it is there
 //   ticks()                  a counter of constant rate, the fastest clock available
 //   FloatControls            this thread's floating-point state (below)
 //   cpu_has(extension)       whether this CPU has an extension, by LLVM's name

@@ -19,6 +19,13 @@ inline void own_soon(std::byte* line) {
     __asm__ volatile("prefetchw %0" : : "m"(*line));
 }
 
+[[nodiscard]] constexpr std::size_t page_bytes() {
+    return 4096;
+}
+
+// Instruction caches are coherent with data caches.
+inline void code_written(std::byte* /*begin*/, std::byte* /*end*/) {}
+
 inline void pause() {
     _mm_pause();
 }

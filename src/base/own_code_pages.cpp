@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "arch/arch.hpp"
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
 
@@ -17,7 +18,7 @@ void touch_once() {
     const NoForkMeanwhile whole;  // the loader has a lock
     (void)dl_iterate_phdr(
         [](dl_phdr_info* module, std::size_t, void* inside) {
-            constexpr std::uintptr_t kPage = 4096;
+            const std::uintptr_t page = arch::page_bytes();
             const auto wanted = reinterpret_cast<std::uintptr_t>(inside);
             bool found = false;
             for (int i = 0; i < module->dlpi_phnum; ++i) {
@@ -29,7 +30,7 @@ void touch_once() {
             for (int i = 0; i < module->dlpi_phnum; ++i) {
                 const ElfW(Phdr)& part = module->dlpi_phdr[i];
                 if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-                const std::uintptr_t begin = (module->dlpi_addr + part.p_vaddr) / kPage * kPage;
+                const std::uintptr_t begin = (module->dlpi_addr + part.p_vaddr) / page * page;
                 const std::uintptr_t end = module->dlpi_addr + part.p_vaddr + part.p_filesz;
                 (void)madvise(reinterpret_cast<void*>(begin), end - begin,
                               MADV_POPULATE_READ);  // NOLINT(performance-no-int-to-ptr)

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "arch/arch.hpp"
 #include "base/bytes.hpp"
 #include "base/grow_file.hpp"
 #include "base/made_once.hpp"
@@ -17,11 +18,10 @@
 namespace rove::code {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-// Address space only: pages are taken from the kernel as they are written. 4096 one-page packages to a chunk.
+// Address space only: pages are taken from the kernel as they are written. Of 4 KiB: 4096 one-page packages to a chunk.
 constexpr std::size_t kChunkBytes = 16 * 1024 * 1024;
-// Of a new chunk, touched at once in both views: two page faults are a tenth of a first call. 64 small packages.
-constexpr std::size_t kReadyBytes = 64 * kPage;
+// Of a new chunk, touched at once in both views: two page faults are a tenth of a first call. Of pages of 4 KiB: 64 small packages.
+constexpr std::size_t kReadyBytes = 256 * 1024;
 
 void touch([[maybe_unused]] void* memory, [[maybe_unused]] bool writable) {
 #ifdef MADV_POPULATE_WRITE  // where the kernel cannot (before 5.14), the faults come later
@@ -68,7 +68,7 @@ Status CodePool::add_chunk(std::size_t bytes) {
 }
 
 Result<CodePool::Piece> CodePool::allocate(std::size_t bytes) {
-    const std::size_t needed = round_up(bytes, kPage);
+    const std::size_t needed = round_up(bytes, arch::page_bytes());
     Ranges own;
     own[0] = needed;
     const MutexLock lock(mutex_);
@@ -123,8 +123,7 @@ void CodePool::prepare_process() {
 }
 
 void CodePool::make_ready(const Piece& piece) {
-    auto* begin = reinterpret_cast<char*>(piece.executable_);
-    __builtin___clear_cache(begin, begin + piece.bytes_);
+    arch::code_written(piece.executable_, piece.executable_ + piece.bytes_);
     // A core may have fetched what lay at these addresses before: every core that runs this process passes a serialising
     // instruction before the address is published.
     (void)synchronise_cores();

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "arch/arch.hpp"
 #include "base/grow_file.hpp"
 #include "base/made_once.hpp"
 #include "peer/names.hpp"
@@ -30,7 +31,7 @@ Block::~Block() {
 
 // Pages only: of what the heap has, the others go with the block.
 void Block::give_back(std::size_t from, std::size_t bytes) const {
-    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t page = arch::page_bytes();
     const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(bytes_.data()) + from;
     const std::uintptr_t begin = (first + page - 1) / page * page;
     const std::uintptr_t end = (first + bytes) / page * page;

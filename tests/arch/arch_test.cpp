@@ -2,6 +2,7 @@
 #include "arch/arch.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -41,6 +42,10 @@ TEST(Arch, WhatIsWrittenIsSeen) {
                                  [&] { return word.load(std::memory_order_acquire) == 100; });
     EXPECT_EQ(word.load(), 100U);
     writer.join();
+}
+
+TEST(Arch, APageIsTheKernels) {
+    EXPECT_EQ(arch::page_bytes(), static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
 }
 
 TEST(Arch, TheCounterCountsTime) {

@@ -2,12 +2,12 @@
 
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "arch/arch.hpp"
 #include "bitcode/compiled.hpp"
 
 namespace rove::bitcode {
@@ -73,7 +73,7 @@ LackedNames find_lacks(jitlink::LinkGraph& graph) {
 }
 
 Status put_names(const LackedNames& lacks, const std::vector<std::pair<std::string_view, void*>>& names) {
-    const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t page_bytes = arch::page_bytes();
     const auto each_place = [&](const auto& what) {
         for (const auto& [name, address] : names)
             if (const auto lacked = lacks.find(name); lacked != lacks.end())

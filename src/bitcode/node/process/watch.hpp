@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 
+#include "arch/arch.hpp"
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "bitcode/compiled.hpp"
@@ -30,7 +31,7 @@ namespace rove::bitcode {
     char* next = nullptr;
     (void)std::strtoull(text.data(), &next, 10);
     const std::size_t resident = std::strtoull(next, &next, 10), shared = std::strtoull(next, &next, 10);
-    return (resident - std::min(resident, shared)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return (resident - std::min(resident, shared)) * arch::page_bytes();
 }
 
 // For how long something has used no processor, as far as that was seen.
