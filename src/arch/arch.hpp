@@ -17,7 +17,7 @@
 // A FloatControls records the thread's floating-point state when it is constructed. restore() sets that state again, set_standard() sets the
 // state that C defines, and reset() does the same and clears all flags, for a new thread. None of them computes anything, so none can trap.
 //
-// Threads: any.
+// Threads: any. A FloatControls is of the thread that makes it.
 #pragma once
 
 #include <string_view>
@@ -40,5 +40,6 @@ struct Symbol {
 #elif defined(__aarch64__)
 #include "arch/aarch64.hpp"
 #else
-#error "Rove knows the instruction sets x86-64 and AArch64: src/arch says what another one has to give"
+#error \
+    "Rove supports the instruction sets x86-64 and AArch64: src/arch/arch.hpp lists what a port to another one provides"
 #endif

@@ -34,7 +34,8 @@ inline void pause() {
     return __rdtsc();
 }
 
-// WAITPKG: the core dozes until a line is written or a short time has passed. Without WAITPKG these functions use pause().
+// WAITPKG: the core dozes until a line is written or a short time has passed. Without WAITPKG these functions use pause(). Constant: it is
+// set when the library is loaded.
 extern const bool kHasWaitpkg;
 inline constexpr std::uint64_t kRestTicks = 2000;
 inline constexpr unsigned kLightSleep = 1;  // C0.1: wakes fast

@@ -1,5 +1,7 @@
 // Reading and writing little-endian bytes. A Reader never reads past its end: after the first short read every
 // further read returns zeros and ok() is false, so a decoder checks once, at its end, before it uses anything.
+//
+// Threads: a Reader or a Writer is used by one at a time. A Reader borrows its bytes.
 #pragma once
 
 #include <bit>

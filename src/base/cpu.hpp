@@ -1,4 +1,6 @@
 // CPU extensions that code was compiled for, and whether this CPU has them.
+//
+// Threads: any.
 #pragma once
 
 #include <span>
@@ -15,8 +17,8 @@ namespace rove {
 // Code that needs extensions lists them among its package's imports, by a name that no symbol has: "rove.cpu.x86_64.avx2+fma".
 [[nodiscard]] std::string cpu_import(std::string_view kind, const std::vector<std::string_view>& extensions);
 [[nodiscard]] bool is_cpu_import(std::string_view import);
-// The extensions in such a name that this machine's CPU lacks, as "avx2, fma". Empty: none, or the name is for another kind of CPU, or is no such
-// name. An extension that is not in the list counts as lacking. Threads: any.
+// The extensions in such a name that this machine's CPU lacks, as "avx2, fma". Empty: none, or the name is for another kind of CPU, or it
+// is no such name. An extension that is not in the list counts as lacking.
 [[nodiscard]] std::string lacked_by_cpu(std::string_view import);
 
 }  // namespace rove

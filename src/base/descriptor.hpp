@@ -1,4 +1,6 @@
 // A file descriptor that is closed with its owner.
+//
+// Threads: a Descriptor is used by one at a time.
 #pragma once
 
 #include <fcntl.h>
@@ -29,8 +31,8 @@ private:
     int number_ = -1;
 };
 
-// If standard input, output or error is closed, opens a file in its place that can be neither read nor written. Otherwise the next file or
-// socket would get its number, and everything that prints would write into that. Programs that this one starts inherit it.
+// Opens a file that can be neither read nor written in place of standard input, output or error, where that is closed. Otherwise the next
+// file or socket would get its number, and everything that prints would write into that file. Programs that this one starts inherit it.
 inline void fill_standard_descriptors() {
     for (int each = STDIN_FILENO; each <= STDERR_FILENO; ++each)
         if (fcntl(each, F_GETFD) < 0)

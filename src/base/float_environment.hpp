@@ -1,4 +1,8 @@
 // The floating-point state of a thread: rounding, traps, and the treatment of denormals.
+//
+// Threads: any; each scope is of the thread that makes it.
+//
+// Invariant: a thread of Rove's own has the standard state whenever it runs no user code.
 #pragma once
 
 #include <optional>
@@ -13,8 +17,7 @@ namespace rove {
 // before; changes that the code makes end with the scope.
 class StandardFloatEnvironment {
 public:
-    // on_own_thread: a thread of Rove's own, which has the standard state whenever it runs no user code. Any other thread gets its own state
-    // back.
+    // on_own_thread: a thread of Rove's own, which has the standard state already. Any other thread gets its own state back at the end.
     explicit StandardFloatEnvironment(bool on_own_thread) noexcept {
         if (on_own_thread) return;
         outer_.emplace();

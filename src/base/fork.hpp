@@ -34,8 +34,8 @@ private:
 // stderr. Called by the thread that forked; uses no lock that another thread of the parent may have held.
 [[noreturn]] void end_child_of(const char* what);
 
-// Has a lock held across every fork(), so that in the child it is free and its data are consistent. For process-wide tables that a child
-// continues to use. The mutex is never destroyed. Precondition: no thread holds two of these at once.
+// Holds the lock across every fork() from now on, so that in the child it is free and its data are consistent. For process-wide tables that
+// a child continues to use. Preconditions: the mutex is never destroyed; no thread holds two of these at once.
 void hold_across_forks(Mutex& mutex);
 
 // A scope in which fork() waits, in every thread that calls it. For calls into libraries that take a lock of their own: in a child that is

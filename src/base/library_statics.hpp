@@ -1,5 +1,5 @@
-// Statics of libstdc++'s inline functions by which threads find one another. All code of a process must use the same ones: else a thread of one
-// program is never woken by another's.
+// Statics of libstdc++'s inline functions by which threads find one another. All code of a process must use the same ones: otherwise a
+// thread that waits in one copy is never woken by a thread that notifies in another.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ namespace rove {
 inline constexpr std::array<std::string_view, 3> kLibraryStatics{ROVE_STATIC_OF_WAITING, ROVE_STATIC_OF_STREAMS,
                                                                  ROVE_STATIC_OF_WIDE_STREAMS};
 
-// Thread-local variables of libstdc++ that inline functions store to, for what is to run once and for futures. A node has them for code that
-// travels.
+// Thread-local variables of libstdc++ to which its inline functions store that run something once, and those of futures. Nodes provide them
+// to code that travels.
 constexpr bool is_library_thread_local(std::string_view name) {
     return name == "_ZSt15__once_callable" || name == "_ZSt11__once_call";
 }

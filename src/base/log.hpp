@@ -1,4 +1,6 @@
 // Rove's log: stderr, quiet unless something is wrong, and apart from whatever log the program has.
+//
+// Threads: any, also in the child of a fork. A line that stderr does not take at once is dropped and counted: no caller waits for its reader.
 #pragma once
 
 #include <spdlog/logger.h>

@@ -5,6 +5,8 @@
 // The compiler checks a lambda separately, as a function that holds no lock, unless it says REQUIRES as a function does:
 //     [&](const Package& each) REQUIRES(mutex_) { … }
 // It does not check calls by pointers, nor those that the standard library makes.
+//
+// Threads: a scope (MutexLock, Unlocked and the like) is of the thread that makes it. None of these locks may be taken twice by a thread.
 #pragma once
 
 #include <mutex>
@@ -141,7 +143,7 @@ private:
     std::shared_mutex mutex_;
 };
 
-// Holds one alone while it lives.
+// Holds a shared mutex exclusively during its lifetime.
 class SCOPED_CAPABILITY SoleLock {
 public:
     explicit SoleLock(SharedMutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex.lock(); }
@@ -153,7 +155,7 @@ private:
     SharedMutex& mutex_;
 };
 
-// Holds one with others.
+// Holds a shared mutex during its lifetime, together with other SharedLocks.
 class SCOPED_CAPABILITY SharedLock {
 public:
     explicit SharedLock(SharedMutex& mutex) ACQUIRE_SHARED(mutex) : mutex_(mutex) { mutex.lock_shared(); }

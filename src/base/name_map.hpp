@@ -2,6 +2,8 @@
 //
 // Its hash function (SipHash) has a key of this process's own, so a peer cannot choose names that fall into one bucket and make each look-up
 // walk through all of them.
+//
+// Threads: hashing by any; a NameMap as any container. The key is made when the library is loaded, and constant from then on.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A value of each thread's own, made when that first asks for it and destroyed when it ends.
+// A value of each thread's own, made when the thread first requests it and destroyed when the thread ends.
 #pragma once
 
 #include <pthread.h>

@@ -1,4 +1,6 @@
 // Prefetches the pages of Rove's own code at the start, because their page faults would be most of the time of a first call.
+//
+// Threads: any. The first one does it, the others wait.
 #pragma once
 
 namespace rove {

@@ -1,4 +1,6 @@
 // Opens a library of Rove's own that is loaded only when it is needed: librove-jit.so, librove-ucx.so.
+//
+// Threads: any.
 #pragma once
 
 #include <string>
@@ -20,9 +22,8 @@ namespace rove {
 // hexadecimal. Empty: it has none.
 [[nodiscard]] std::string build_of(const void* address);
 
-// The result of opening such a library: opened once in each process, and again if that fails.
-//
-// Threads: any. One opens it, the others wait.
+// The result of opening such a library. One thread opens it, and the others wait. Each process opens it once; after a failure the next
+// request tries again.
 template <typename T>
 class OpenedOnce {
 public:

@@ -4,6 +4,9 @@
 // however that ends. A signal of the terminal (Ctrl-C) therefore reaches this process only, which ends its programs.
 //
 // Threads: any; a Process is used by one at a time.
+//
+// Invariant: a program that has ended is reaped by ~Process, so until then no other process has its number, or its group's. It does not hold
+// where the process that uses Rove ignores SIGCHLD or waits for all of its children.
 #pragma once
 
 #include <sys/types.h>

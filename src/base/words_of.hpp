@@ -15,8 +15,8 @@ namespace rove {
     return words != nullptr ? words : "an exception without words";
 }
 
-// The type of the exception that is being handled; empty: it is another language's (Rust, Objective-C), which has none. C++'s library has a
-// function for that as well (__cxa_current_exception_type), which takes any exception for its own.
+// The type of the exception that is being handled; empty: it is another language's (Rust, Objective-C), which has none. libstdc++'s
+// __cxa_current_exception_type() is not used, because it takes every exception for one of C++.
 [[nodiscard]] inline std::string type_of_caught() {
     const std::exception_ptr caught = std::current_exception();  // null: another language's
     return caught ? demangled(caught.__cxa_exception_type()->name()) : std::string();

@@ -9,7 +9,7 @@
 
 namespace rove {
 
-// False: errno says why not.
+// Waits where the descriptor takes no more now, unless it is non-blocking. False: errno says why not, and a part may have been written.
 inline bool write_all(int file, Bytes content) {
     while (!content.empty()) {
         const ssize_t put = write(file, content.data(), content.size());
