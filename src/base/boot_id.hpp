@@ -1,5 +1,7 @@
 // Identifies the running kernel; shared memory is used only when both sides match, because process numbers and memory files are
 // meaningless on another kernel.
+//
+// Threads: any. It is read once.
 #pragma once
 
 #include <cstddef>

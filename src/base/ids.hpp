@@ -63,7 +63,7 @@ struct OpaqueId {
 
 // BLAKE2b-256 of a package's manifest, which contains the hash of every slice.
 using Digest = OpaqueId<32, struct DigestTag>;
-// BLAKE2b-256 of one slice's raw (uncompressed) bytes.
+// BLAKE2b-256 of one slice's bytes as they are stored and sent, compressed or not.
 using SliceHash = OpaqueId<32, struct SliceHashTag>;
 // Names one entry point for ever: derived from the package's digest and the entry's name.
 using FunctionId = OpaqueId<16, struct FunctionIdTag>;

@@ -1,7 +1,9 @@
 // Bundle: the packages of a program's own functions, in a section of its file that rove_add_executable() has added. A program
 // needs no toolchain and no LLVM to send them. docs/bundle-format.md shows the bytes.
 //
-// Threads: of_program() and find() may be called from any thread.
+// Threads: any.
+//
+// Invariant: the program's bundle is read once, and constant from then on, but for the slices of its packages.
 #pragma once
 
 #include <memory>
@@ -37,10 +39,10 @@ public:
         return own != codes.end() ? own : codes.find(without_file(key));
     }
     // The entry's name in a package: a part that is the same for a function wherever it is packed, and after a '.' a readable name of the
-    // function, which is cut off where the package has many. All of it is a word, as far as assemblers go: other characters are a '$' and two
-    // hexadecimal digits.
+    // function, which is shortened if the package has many entries. It is a valid name for assemblers: other characters are written as a
+    // '$' and two hexadecimal digits.
     [[nodiscard]] static std::string entry_of(std::string_view key, std::string_view name, std::size_t entries);
-    // The first part.
+    // The part before the '.'.
     [[nodiscard]] static std::string entry_of(std::string_view key);
     [[nodiscard]] static std::string_view without_name(std::string_view entry) {
         return entry.substr(0, entry.find('.'));
@@ -49,7 +51,7 @@ public:
     [[nodiscard]] static std::string name_in(std::string_view entry);
     // The entry of a function in its package, by the key that the running program uses.
     [[nodiscard]] static std::optional<std::size_t> place_in(const PackageStore& package, const std::string& key);
-    // The part of a file's path that counts: its last two parts, because the rest differs between machines.
+    // The part of a source file's path that is in keys: the last two names, because the rest differs between machines.
     [[nodiscard]] static std::string file_of(std::string_view path);
 
     // A readable name: "square" of a function type that is written "rove::detail::Fn<&(square(int))>"; a lambda's stays as it is.
@@ -75,7 +77,7 @@ public:
     };
     // unsupported: its name is too long for a bundle.
     [[nodiscard]] static Status check_key(const std::string& key);
-    // Precondition: their keys have passed check_key(). unsupported: so many functions that nobody could read it.
+    // Precondition: their keys have passed check_key(). unsupported: more functions than decode() accepts.
     [[nodiscard]] static Result<ByteBuffer> encode(const std::vector<Entry>& entries);
     // Checks every length. The packages are checked when they are used.
     [[nodiscard]] static Result<std::vector<Entry>> decode(Bytes bytes);

@@ -1,4 +1,6 @@
 // BLAKE2b (libsodium), and the ids derived with it.
+//
+// Threads: any; a SliceHasher is used by one at a time.
 #pragma once
 
 #include <array>

@@ -103,7 +103,7 @@ Status KeptFiles::keep(const Digest& key, Bytes content) const {
         kept = cannot();
         (void)unlink(temporary.c_str());
     }
-    if (is_time_to_count()) remove_oldest();
+    if (note_write()) remove_oldest();
     return kept;
 }
 

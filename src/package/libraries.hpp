@@ -1,6 +1,8 @@
 // Finds the shared library that defines a name, for `rove bundle` and for programs that extract their own functions.
 //
 // Threads: any.
+//
+// Invariant: nothing is opened here that the process had not loaded already.
 #pragma once
 
 #include <functional>
@@ -15,12 +17,12 @@ namespace rove {
 // Whether a library, by its soname, is one that every node's process has: no package needs to list it.
 [[nodiscard]] bool is_on_every_node(std::string_view soname);
 
-// Whether an address is in a library that Rove itself is linked with and that is not visible to packages: a package that uses such a
-// library lists it, and other code that needs the same names must not get it (for example names of a library of the program that stays at home).
+// Whether an address is in a library that Rove itself is linked with and that is not visible to packages. A package that uses such a library
+// lists it. Other code that needs the same names must not get them from it, because they may mean a library that stayed with the program.
 [[nodiscard]] bool is_of_rove_alone(const void* address);
 
-// Whether a library that every node has defines a name. Such a name never counts as another library's, although another library may come first in
-// this process (an allocator, or a preloaded library), because memory that libc allocates must be returned to libc.
+// Whether a library that every node has defines a name. Such a name never counts as another library's, although another library may precede
+// it in this process (an allocator, or a preloaded library), because memory that libc allocates must be returned to libc.
 [[nodiscard]] bool every_node_has(const std::string& name);
 
 // The libraries that a program's file needs directly, except those that every node has.

@@ -1,4 +1,6 @@
 // Making packages: what `rove build` and programs that send their own functions share.
+//
+// Threads: any.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +11,14 @@
 
 namespace rove {
 
-// One form for one target, compressed if that saves enough; its stored bytes are appended to `stored`. `soon`: not compressed, because a call waits.
+// One form for one target, compressed if that saves enough; gives its stored bytes in `stored`. `soon`: compressed less and faster, because a
+// call waits.
 [[nodiscard]] wire::Slice make_slice(const std::string& triple, Forms form, ByteBuffer raw, ByteBuffer& stored,
                                      bool soon = false);
 
 // Fills in manifest.needs, after its entries and imports. `needs` lists the imports that the package as a whole needs,
-// then those of each entry. Nothing is filled in if every entry needs every import. False: a manifest has no room to say it of each entry, so
-// each is said to need what any of them needs.
+// then those of each entry. Nothing is filled in if every entry needs every import. False: a manifest has no room for lists that differ, so
+// each entry is listed with what any of them needs.
 bool set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs);
 
 // The file of a package with these slices, in the order of its manifest. unsupported: the manifest is beyond its bounds.

@@ -2,7 +2,10 @@
 // from a file is complete; one that a node received holds the slices that were sent, each verified against the
 // manifest separately.
 //
-// Thread-safe: everything is const after construction except add_slice and drop_slices, which lock.
+// Threads: any. All but the slices is constant after construction; add_slice and drop_slices lock.
+//
+// Invariants: `manifest_`, `digest_` and `function_ids_` are those of `manifest_bytes_`. A slice that is here has the size and the hash that the
+// manifest gives for it.
 #pragma once
 
 #include <filesystem>
@@ -20,10 +23,10 @@ namespace rove {
 
 class PackageStore {
 public:
-    // A package from the bytes of a file: manifest and all slices. invalid: truncated, altered, another abi.
+    // A package from the bytes of a file: manifest and all slices. invalid: truncated or altered; unsupported: built for another abi.
     [[nodiscard]] static Result<std::shared_ptr<PackageStore>> parse(Bytes file);
     [[nodiscard]] static Result<std::shared_ptr<PackageStore>> open(const std::filesystem::path& path);
-    // A package without slices, from a manifest that arrived.
+    // A package without slices, from a manifest that arrived. Errors: as parse().
     [[nodiscard]] static Result<std::shared_ptr<PackageStore>> from_manifest(Bytes manifest);
 
     // The file's bytes: "ROVEPKG1", manifest size, manifest, every slice in the manifest's order.
