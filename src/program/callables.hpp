@@ -1,6 +1,9 @@
 // The functions of this program, as the templates of rove/detail/offload.hpp have enrolled them, and the way to their packages.
 //
-// Threads: any.
+// Threads: any. The first code_of() of a function may take seconds, because LLVM may make its package: not under an engine's lock.
+//
+// Invariants: a Callable that was enrolled stays for as long as the program. What was found out about its code stays, but for transient
+// errors (base/transient.hpp).
 #pragma once
 
 #include <memory>
@@ -30,14 +33,15 @@ struct Callable {
 
 [[nodiscard]] const Callable* callable_of(code::EntryPoint code);         // null: none of this program's
 [[nodiscard]] const Resident* resident_of_entry(std::string_view entry);  // by the name it has in packages; null: none
-// Reads what says which code this program's functions have, so that no call waits for it.
+// Reads the packages that the program carries, so that no call waits for it.
 void read_own_code();
-// The forms in which a package of one function has it, as a number. 0: it has several functions, whose ids depend on all of the package.
+// A digest of the forms and targets in which a package of one function has it. 0: the package has several functions, whose ids depend on all
+// of it.
 [[nodiscard]] std::uint32_t forms_of_one(const PackageStore& package);
-// A function of this program runs in place of the caller's: says so once, where both are alone in packages of the same forms and differ.
-// Others cannot be compared.
+// A function of this program runs in place of the caller's: logs that once for each function, if the two have different code. Only
+// functions that are alone in packages of the same forms can be compared.
 void say_if_other_code(const Resident& own, const wire::Either& callers, const std::string& node);
-// The code of the function that travels; looks for it the first time. overloaded: that cannot be done now.
+// The code of the function that travels; looked for at the first call of this. overloaded: that cannot be done now.
 [[nodiscard]] Result<const Callable::Code*> code_of(const Callable& callable);
 
 }  // namespace rove::detail

@@ -1,7 +1,9 @@
 // The functions that this process's own program offers: compiled into it, enrolled before main() by the templates of
 // rove/detail/offload.hpp, or built into Rove. One table for all nodes of the process.
 //
-// Threads: every member may be called from any thread.
+// Threads: any, also in the child of a fork. The table has a lock of its own, under which nothing else is called.
+//
+// Invariants: an id means one function, and a function that was added stays, at its address, for as long as the process.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,7 @@ namespace rove {
 
 struct Resident {
     FunctionId id;
-    std::string name;       // for people: "inner_product(…)"
+    std::string name;       // for messages: "inner_product(…)"
     std::string signature;  // "double (std::span<double>, …)"
     std::uint32_t schema = 0;
     code::EntryPoint entry = nullptr;

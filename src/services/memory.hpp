@@ -1,6 +1,9 @@
 // Memory that peers have allocated on this node: what implements rove::Buffer.
 //
-// Threads: every member may be called from any thread.
+// Threads: any. The table has a lock of its own, under which no memory of a block is made, mapped or freed.
+//
+// Invariants: the blocks of an owner are in `blocks_` and in its list of keys, or in neither. `bytes_` and `mappings_` count the blocks in
+// `blocks_` and those being made. A block whose owner has gone is found by nobody, and counts until sweep() has taken it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +22,7 @@
 
 namespace rove {
 
-// Pages are made when memory is allocated or mapped, up to here: a fault takes longer than to fill the page.
+// Up to this size all pages are made when memory is allocated or mapped, because a page fault takes longer than filling the page.
 inline constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
 
 class MemoryTable;
@@ -61,7 +64,7 @@ public:
     // others find some; of bytes it may have all, because a node with one client is the common case.
     static constexpr std::size_t kBlocksMax = 1UL << 20U;
     static constexpr std::size_t kBlocksOfPeerMax = kBlocksMax / 4;
-    // Files that wait to be mapped by their peers; the oldest is closed beyond that, and its buffer copied by calls. A quarter of
+    // Files that wait to be mapped by their peers. Beyond that the oldest file is closed, and its buffer is copied by calls. A quarter of
     // the process's descriptors at most, so that three quarters are left for peers and for the program itself.
     static constexpr std::size_t kUnmappedFilesMax = 256;
     // Blocks that are mappings of their own: a quarter of the 65,530 that Linux gives a process. More are on the heap.
@@ -74,12 +77,12 @@ public:
     // Takes its buffers from the owner, at a cost that does not depend on their size. sweep() releases the memory itself, which counts until
     // then.
     void free_all_of(NodeId owner);
-    // Releases some of the memory without an owner. Returns how many blocks, or parts of one; 0: there is none. Takes some milliseconds, so it
-    // is for threads that hold no lock for which others wait. allocate() calls it, too, if it finds no room.
+    // Releases some of the memory without an owner. Returns the number of blocks, or parts of one, that it released; 0: there were none. Takes
+    // some milliseconds, so it is called by threads that hold no lock for which others wait. allocate() calls it, too, if it finds no room.
     std::size_t sweep();
     [[nodiscard]] bool has_doomed() const;
-    // At a time, a few milliseconds each: a block takes a microsecond or two to be taken out of the tables and its file to be closed,
-    // and to give a page back takes a quarter of that. A block that is larger goes in parts.
+    // What one sweep() takes, a few milliseconds: removing a block from the tables and closing its file takes a microsecond or two, and
+    // giving a page back a quarter of that. A larger block is given back in parts.
     static constexpr std::size_t kDoomedMax = 256;
     static constexpr std::size_t kDoomedBytesMax = 16UL * 1024 * 1024;
     void mapped(std::uint64_t key);  // the peer has it: the file is not needed any more

@@ -1,7 +1,9 @@
-// Objects: those that a program lets functions use by their names (Node::share, Here::object). An object is kept by its program; here are
+// Objects: those that a program shares with functions under a name (Node::share, Here::object). The program owns the object; this table has
 // its address and its type, by which a function of another build is refused.
 //
-// Threads: any.
+// Threads: any. `node` is called under its lock.
+//
+// Invariant: a name means the object that was shared first under it, until unshare().
 #pragma once
 
 #include <functional>
