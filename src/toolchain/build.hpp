@@ -1,4 +1,8 @@
 // From C and C++ sources to a package: compile (clang 19), prepare (LLVM, src/bitcode), link each image (lld), pack.
+//
+// Threads: one build at a time in a process.
+//
+// Invariant: each output is written whole or not at all, and none before all code has been made.
 #pragma once
 
 #include <filesystem>

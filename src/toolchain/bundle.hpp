@@ -1,4 +1,8 @@
 // rove bundle: the packages of all functions that a program can send, taken out of its own bitcode and added to its file.
+//
+// Threads: one bundle() at a time in a process; it uses all cores.
+//
+// Invariant: on an error, and when it is interrupted, the program's file is as it was.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +19,7 @@ struct BundleOptions {
     std::filesystem::path program;  // changed in place
     std::vector<std::string>
         dependencies;           // bare sonames that every function needs, beside those that it is linked with
-    bool keep_bitcode = false;  // else the section that the packages were made of goes: it is large, and has served
+    bool keep_bitcode = false;  // else the section that the packages were made of is removed, because it is large
     std::function<void(std::string_view)> warn;  // of functions that cannot travel, or may not run; may be empty
     bool strict = false;                         // a warning is an error, and the program stays as it is
 };
@@ -25,8 +29,8 @@ struct BundleReport {
     std::size_t with_image = 0;  // whose first call needs no compiler
     std::size_t from_cache = 0;
 };
-// invalid: no such program, or it carries no bitcode of itself, or no more; unsupported: no objcopy, or no linker; failed: strict, and there were
-// warnings.
+// invalid: no such program, or it carries no bitcode of itself, or that was removed; unsupported: no objcopy, or no linker; failed: strict, and
+// there were warnings.
 [[nodiscard]] Result<BundleReport> bundle(const BundleOptions& options);
 
 }  // namespace rove::toolchain

@@ -1,4 +1,6 @@
 // One source for one target, by clang, to bitcode that is not optimised yet.
+//
+// Threads: one compile() at a time, as run() (process.hpp).
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,8 @@
 // Files of a build: a temporary folder, and outputs that appear whole or not at all.
+//
+// Threads: any; a TemporaryFolder is used by one at a time.
+//
+// Invariant: a TemporaryFolder is removed with its owner, or by remove_all(), which finds the folders of this process by their names.
 #pragma once
 
 #include <filesystem>
@@ -19,21 +23,21 @@ public:
         return *this;
     }
     ~TemporaryFolder();
-    static void remove_all();  // those of the process, which is about to end
+    static void remove_all();  // all folders of this process, which is about to end
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
 private:
     std::filesystem::path path_;
 };
 
-// "there is no room in /tmp; make some, or set TMPDIR", of where temporary folders are.
+// The message "there is no room in /tmp; make some, or set TMPDIR", with the place of temporary folders.
 [[nodiscard]] std::string no_room_for_temporary_files();
-// Whether that is why a compiler or linker failed that has written these words.
+// Whether a compiler or linker that has printed these words failed because there was no room.
 [[nodiscard]] bool says_no_room(std::string_view words);
 
 [[nodiscard]] Result<ByteBuffer> read_file(const std::filesystem::path& path);
-// By a temporary beside it and a rename. Through a symbolic link to a regular file; what is neither that nor absent is left alone, and
-// invalid.
+// Writes a temporary file beside it and renames that. A symbolic link to a regular file is followed. invalid: it cannot be written, or the path
+// leads to something that exists and is no regular file.
 [[nodiscard]] Status write_file(const std::filesystem::path& path, Bytes bytes);
 
 }  // namespace rove::toolchain

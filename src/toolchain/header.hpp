@@ -1,4 +1,4 @@
-// The package's header: names and ids of its entries for programs that are compiled against it.
+// The package's C and C++ header: names and ids of its entries, for programs that call them. A pure function.
 #pragma once
 
 #include <string>

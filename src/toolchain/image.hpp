@@ -1,4 +1,6 @@
 // From an object file to an image: link it into one block with the GOT first, read the relocations that are left.
+//
+// Threads: one link_image() at a time, as Compiler::link().
 #pragma once
 
 #include <filesystem>
@@ -13,7 +15,7 @@ namespace rove::toolchain {
 
 struct ImageRequest {
     ByteBuffer object;
-    std::filesystem::path folder;  // for files on the way
+    std::filesystem::path folder;  // for intermediate files
     // The names that the image refers to by numbers.
     std::vector<std::string> entries, exports, imports;
     std::vector<std::filesystem::path> others{};  // object files to be linked with the first

@@ -1,4 +1,9 @@
 // The facts that the last `rove bundle` of a program found out about its functions.
+//
+// Threads: one at a time.
+//
+// Invariant: find() and definitions() answer from the file as it was read by the constructor; what is kept since is only for write(). So the
+// pointers and bytes that they return stay valid for as long as this.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +16,8 @@
 
 namespace rove::toolchain {
 
-// One file for each program, beside the packages: some 150 bytes for a function, and as many for each definition that it reaches. What is
-// wrong with it is as if it were not there.
+// One file for each program, in the folder of cached packages: some 150 bytes for a function, and as many for each definition that it reaches.
+// A file that is missing or damaged holds nothing.
 class KeptFacts final : public bitcode::KnownFacts {
 public:
     // made_by: what finds it out (code::made_by). has_package: whether a package has been made of bitcode with that digest.

@@ -1,4 +1,6 @@
 // The object files of functions that several packages of a program have, from one `rove bundle` to the next.
+//
+// Threads: one at a time.
 #pragma once
 
 #include <filesystem>
@@ -10,20 +12,20 @@
 
 namespace rove::toolchain {
 
-// One file for each program, beside the packages. What is wrong with it is as if it were not there.
+// One file for each program, in the folder of cached packages. A file that is missing or damaged holds nothing.
 class KeptObjects {
 public:
     // made_by: what makes them (code::made_by).
     KeptObjects(const std::filesystem::path& program, std::string_view made_by);
-    // Adds those that are kept.
+    // Adds the objects that are in the file.
     void find(bitcode::SharedObjects& into);
-    // Keeps all, if others have been made since find(); if these are more than 32 MiB, those that have been made since.
+    // Writes all objects, if some were made since find(). If all of them exceed 32 MiB, writes only those that were made since.
     void keep(const bitcode::SharedObjects& objects) const;
 
 private:
     const KeptFiles files_;
     const Digest key_;
-    std::set<Digest> found_;  // what they were made of
+    std::set<Digest> found_;  // SharedObject::made_of of those that find() added
 };
 
 }  // namespace rove::toolchain

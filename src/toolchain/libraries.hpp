@@ -1,4 +1,6 @@
-// Which names a program's file defines, and which its shared libraries.
+// Which names a program's file defines, and which its shared libraries define.
+//
+// Threads: of() one at a time, because it runs the dynamic linker (process.hpp); a ProgramNames is constant: any.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +14,7 @@ namespace rove::toolchain {
 
 class ProgramNames {
 public:
-    // Reads the file and the libraries that it asks for, asking the dynamic linker where they are; nothing of them runs. What cannot be
+    // Reads the file and the libraries that it needs, whose places the dynamic linker reports; no code of theirs runs. A file that cannot be
     // found or read has no names.
     [[nodiscard]] static ProgramNames of(const std::filesystem::path& program);
     [[nodiscard]] const Libraries& libraries() const { return libraries_; }

@@ -1,4 +1,4 @@
-// Notes that both `rove build` and `rove bundle` print about a package.
+// Notes that both `rove build` and `rove bundle` print about a package. Pure functions.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,8 @@
 // Packer: makes packages of what one program can send.
+//
+// Threads: one at a time; pack() compiles on all cores.
+//
+// Invariant: only a package without notes is kept on disk, under a key of everything on which it depends.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +29,11 @@ struct Packed {
     std::vector<std::string> notes;
 };
 
-// In three steps: what has been made before is found, the rest is compiled on all cores, and then linked one by one, which takes two
-// milliseconds each.
-//
-// Threads: one at a time.
+// In three steps: packages that were made before are looked up, the others are compiled on all cores, and these are then linked one after the
+// other, which takes two milliseconds each.
 class Packer {
 public:
-    // All stay as long as this.
+    // All of these outlive this.
     Packer(bitcode::Compiler& compiler, const std::filesystem::path& program, const Libraries& libraries,
            const std::vector<std::string>& dependencies);
 

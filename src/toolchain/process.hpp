@@ -1,4 +1,6 @@
-// Running the compiler and the linker.
+// Running the compiler and other programs.
+//
+// Threads: run() by one at a time, because a signal ends only the program that was started last. not_interrupted() by any.
 #pragma once
 
 #include <signal.h>
@@ -17,13 +19,14 @@ namespace rove::toolchain {
 // The bytes of a program's output that are kept, from its beginning.
 inline constexpr std::size_t kOutputBytesMax = 16 * 1024;
 
-// For a command of a terminal. While it lives SIGINT, SIGTERM and SIGHUP do not end the process: they end the program that run() runs, and
-// no other is begun, so that whoever made files for it removes them on the way out. Where the way out takes longer than a second (LLVM, in
-// this process, asks nobody whether it is to go on), temporary folders are removed and the process ends. One at a time.
+// For a command of a terminal. While an object of this lives SIGINT, SIGTERM and SIGHUP do not end the process: they end the program that
+// run() runs, and run() starts no other, so that the functions that made temporary files return and remove them. If the object is not
+// destroyed within a second (LLVM, in this process, cannot be interrupted), temporary folders are removed and the process ends. At most one
+// object at a time.
 class Interruptible {
 public:
     Interruptible();
-    ~Interruptible();  // ends the process, where one of them came
+    ~Interruptible();  // ends the process if one of the signals came
     Interruptible(const Interruptible&) = delete;
     Interruptible& operator=(const Interruptible&) = delete;
 
@@ -34,7 +37,7 @@ private:
     std::thread ends_at_last_;
 };
 
-// Whether one of them came, while somebody is Interruptible: what takes long and runs no program ends by itself, as cancelled.
+// cancelled: one of the signals came while an Interruptible lived. For work that takes long and runs no program.
 [[nodiscard]] Status not_interrupted();
 
 // Runs a program (found on PATH; no shell) to its end; its `out` is stdout and stderr together. unsupported: it is not installed; names

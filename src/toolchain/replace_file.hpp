@@ -1,4 +1,6 @@
 // Changing a program's file in place, or not at all.
+//
+// Threads: one at a time, as run() (process.hpp).
 #pragma once
 
 #include <filesystem>
@@ -9,8 +11,9 @@
 
 namespace rove::toolchain {
 
-// Has a command of objcopy's write the program anew, beside it, and take its place, with its owner and rights: what is interrupted leaves it
-// as it was. The command lacks the two files, which are added. failed: why it was not written.
+// Runs a command of objcopy that writes a changed copy of the program into a folder beside it, and renames the copy over the program, with the
+// program's owner and rights. On an error, and when it is interrupted, the program is as it was. The names of the two files are appended to
+// the command. failed: the message says why it was not written.
 [[nodiscard]] Status replace_by(std::vector<std::string> command, const std::filesystem::path& program);
 
 }  // namespace rove::toolchain

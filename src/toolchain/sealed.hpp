@@ -1,4 +1,4 @@
-// Files with facts about a program, which are known to be as they were written.
+// Files with facts about a program, whose digest shows that they are as they were written. Pure functions.
 #pragma once
 
 #include <filesystem>
