@@ -27,7 +27,7 @@ std::uint64_t Link::hold(Traffic traffic) {
 void Link::let_go(Traffic traffic, std::uint64_t held) {
     RingReader& ring = incoming_[index_of(traffic)];
     ring.let_go(held);
-    if (ring.credit_due()) transmit_credit(traffic);
+    if (ring.take_due_credit()) transmit_credit(traffic);
 }
 
 void Link::await(std::vector<AwaitedSignal>& signals, bool calls_too) const {

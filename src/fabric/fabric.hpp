@@ -8,7 +8,11 @@
 // A link's rings are either *direct* (the sender writes the peer's memory: shared memory, loopback) or *message* (the
 // sender fills a local mirror of the ring and the transport carries it over a TCP or Unix socket, or by UCX). Callers see no difference.
 //
-// Threads: a Fabric and its Links are used under one lock, or by one thread; the peer's side is another thread or process.
+// Threads: a Fabric and its Links are made, used and destroyed under one lock (the engine's), or by one thread. The peer's side is another
+// thread or process. Without the lock: has_streams(), and AwaitedSignal::arrived() while its link exists.
+//
+// Invariants: the frames of a ring are delivered in the order in which they were published, each once and complete. Nothing that the peer
+// sends or writes is believed, but by UCX (ucx/ucx_fabric.hpp): it can only break the link. A link that is broken stays so.
 #pragma once
 
 #include <atomic>
@@ -35,6 +39,8 @@ struct AwaitedSignal {
     }
 };
 
+// The two kinds of traffic, which have a ring each. `replies` is named after what it mostly carries. It also carries everything else that must
+// be delivered so that calls can end: code, questions for code, handles (wire/kinds.hpp, KindRule::among_replies).
 enum class Traffic : std::uint8_t { calls = 0, replies = 1 };
 inline constexpr std::size_t kTrafficKinds = 2;
 constexpr std::size_t index_of(Traffic traffic) {
@@ -53,7 +59,7 @@ public:
     [[nodiscard]] virtual Status connect(Bytes peer_offer) = 0;
     // Both ends have connected: releases what the peer needed only to connect.
     virtual void settled() {}
-    // "direct" or "message" once connected; for messages to people.
+    // "direct" or "message" once connected; for messages and reports.
     [[nodiscard]] virtual std::string_view lane() const = 0;
 
     // Whether its frames are sent by messages, which need calls of progress().
@@ -76,7 +82,7 @@ public:
     void own_next(Traffic traffic) const {
         if (const RingWriter& ring = outgoing_[index_of(traffic)]; ring.connected()) ring.own_next();
     }
-    // Whether there is room. Also true if the link is broken, which reserve() will report.
+    // Whether there is room; may read the peer's credit anew. Also true if the link is broken, which reserve() will report.
     [[nodiscard]] bool has_room(Traffic traffic, std::size_t frame_bytes) {
         RingWriter& ring = outgoing_[index_of(traffic)];
         return broken_ || ring.credit_is_wrong() || !ring.connected() || ring.has_room(frame_bytes);
@@ -109,13 +115,13 @@ public:
         RingReader& ring = incoming_[index_of(traffic)];
         ring.release();
         ++counters_.frames_received;
-        if (ring.credit_due()) transmit_credit(traffic);
+        if (ring.take_due_credit()) transmit_credit(traffic);
     }
     // Advances to the next frame; this one stays in use until let_go() is called with the returned value. The room of the frames after
     // it is given back together with its own.
     [[nodiscard]] std::uint64_t hold(Traffic traffic);
     void let_go(Traffic traffic, std::uint64_t held);
-    // Whether frames in use leave the peer no room for the largest frame, so that it is not the peer's fault if it sends nothing.
+    // Whether frames in use leave the peer no room for the largest frame: then it is not the peer's fault if it sends nothing.
     [[nodiscard]] bool keeps_back(Traffic traffic) const { return incoming_[index_of(traffic)].keeps_back(); }
     // Whether there is anything to deliver. Cheap; for the last check before sleep.
     [[nodiscard]] bool pending(bool calls_too = true) const {
@@ -130,7 +136,7 @@ public:
     [[nodiscard]] const Error* broken() const { return broken_ ? &*broken_ : nullptr; }
     // This side ends the link, because the peer broke a rule or reads too little: nothing more is accepted from it.
     void break_with(Error why);
-    // Whether the transport ended without this side's doing: frames that have arrived completely are still delivered.
+    // Whether the transport ended, and not by break_with(): frames that have arrived completely are still delivered.
     [[nodiscard]] bool has_ended() const { return ended_; }
 
     // Bytes of frames published / frames published, for reports.

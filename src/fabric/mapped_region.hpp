@@ -1,4 +1,6 @@
 // A Region in a separate mapping, which is unmapped when its owner is destroyed.
+//
+// Threads: any.
 #pragma once
 
 #include <sys/mman.h>

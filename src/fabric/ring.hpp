@@ -13,6 +13,9 @@
 //
 // The other side may be hostile or broken: a header is copied once and checked before it is used; a credit may only
 // grow, and not beyond what was sent.
+//
+// Threads: a RingWriter and a RingReader are used by one at a time each; the two ends of a ring by different threads or processes. Without a
+// lock, any thread may load the word at next_word().
 #pragma once
 
 #include <algorithm>
@@ -64,7 +67,7 @@ public:
     // Prefetches, for writing, the line in which the next frame begins.
     void own_next() const { arch::own_soon(line(head_)); }
 
-    // Whether reserve_rarely() would find room.
+    // Whether reserve_rarely() would find room. Loads the credit if it has to.
     [[nodiscard]] bool has_room(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
         const std::uint64_t to_end = kRingLines - head_ % kRingLines;
@@ -176,8 +179,8 @@ public:
     }
     void let_go(std::uint64_t position) { std::erase(held_, position); }
 
-    // Whether a bank has been emptied since the last credit; then the caller publishes given_back().
-    [[nodiscard]] bool credit_due() {
+    // True, once, when a bank has been emptied since the last credit: the caller then publishes given_back().
+    [[nodiscard]] bool take_due_credit() {
         const std::uint64_t now = given_back();
         if (now - credit_given_ < kBankLines) return false;
         credit_given_ = now;

@@ -1,6 +1,10 @@
 // The fence between a sender that stores a signal and then checks whether its peer sleeps, and a sleeper that announces its
 // sleep and then checks the signals: one of them must see the other. The sleeper bears the cost for both: its membarrier
 // interrupts every running sender (all have registered), so sending a call needs no fence.
+//
+// Threads: any.
+//
+// Invariant: sleeper_pays() never becomes false again. pay() is right in either case, because it executes both the fence and the membarrier.
 #pragma once
 
 #include <atomic>

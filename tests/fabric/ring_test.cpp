@@ -31,7 +31,7 @@ protected:
     bool take() {
         if (reader.next(taken) != RingReader::Arrival::frame) return false;
         reader.release();
-        if (reader.credit_due()) region->credits[0] = reader.given_back();
+        if (reader.take_due_credit()) region->credits[0] = reader.given_back();
         return true;
     }
     std::byte* ring() { return region->rings[0]; }
@@ -182,7 +182,7 @@ TEST_F(Ring, AMillionLapsOverOldBytes) {
         ASSERT_EQ(static_cast<std::uint32_t>(frames), taken.header.handle);
         ASSERT_EQ(body, taken.payload.size());
         reader.release();
-        if (reader.credit_due()) region->credits[0] = reader.given_back();
+        if (reader.take_due_credit()) region->credits[0] = reader.given_back();
     }
     EXPECT_EQ(RingReader::Arrival::none, reader.next(taken));
     EXPECT_GT(frames, 4'000'000U);
@@ -203,7 +203,7 @@ TEST_F(Ring, AHeldFrameKeepsItsLines) {
     EXPECT_EQ(std::byte{42}, payload[0]);
     reader.let_go(held);
     EXPECT_FALSE(reader.keeps_back());
-    EXPECT_TRUE(reader.credit_due());
+    EXPECT_TRUE(reader.take_due_credit());
     EXPECT_EQ(reader.tail(), reader.given_back());
 }
 
@@ -218,7 +218,7 @@ TEST_F(Ring, OfTwoHeldFramesTheFirstKeepsBoth) {
     ASSERT_TRUE(take());
     reader.let_go(second);
     EXPECT_EQ(0U, reader.given_back());
-    EXPECT_FALSE(reader.credit_due());
+    EXPECT_FALSE(reader.take_due_credit());
     reader.let_go(first);
     EXPECT_EQ(3U, reader.given_back());
 }

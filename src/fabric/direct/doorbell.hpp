@@ -3,6 +3,8 @@
 // The pipe holds one page, so bells that are never read cost no more than that: if the pipe is full, a bell is dropped, because the
 // pipe is readable already. Both ends open it for reading and writing: it always has a reader, so that a bell raises no SIGPIPE, and
 // always a writer, so that the sleeper sees no end of file.
+//
+// Threads: ring() and quiet() by any: each is one system call.
 #pragma once
 
 #include "fabric/direct/proc_file.hpp"
@@ -18,7 +20,7 @@ public:
     [[nodiscard]] static Result<Doorbell> open_peers(std::uint32_t pid, const ProcFile& file);
 
     void ring() const noexcept;
-    // Discards the bells so far.
+    // Discards the bells that have been rung so far.
     void quiet() const noexcept;
     // Readable from ring() until quiet().
     [[nodiscard]] int descriptor() const { return pipe_.number(); }

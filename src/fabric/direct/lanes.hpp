@@ -1,4 +1,8 @@
 // State that the direct links of one fabric share: the doorbell, the fence, and the announcement that this process sleeps.
+//
+// Threads: as Fabric (fabric.hpp).
+//
+// Invariant: `links_` are the links that are open: each adds itself when it is opened and removes itself when it is destroyed.
 #pragma once
 
 #include <memory>

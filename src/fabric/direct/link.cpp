@@ -22,8 +22,8 @@ constexpr int kSealsWanted = F_SEAL_SHRINK | F_SEAL_SEAL;
 // and access to a hole punched into it raises SIGBUS if the pool is empty.
 static_assert(sizeof(Region) % (64UL * 1024) != 0);
 
-// A memory file of the right size, sealed.
-Status is_mailbox_file(int file) {
+// unsupported: the file is no memory file of the right size, or not sealed.
+Status check_mailbox_file(int file) {
     struct stat facts{};
     const int seals = fcntl(file, F_GET_SEALS);
     if (fstat(file, &facts) == 0 && facts.st_size == sizeof(Region) && seals >= 0 &&
@@ -89,7 +89,7 @@ Status DirectLink::connect(Bytes peer_offer) {
     if (boot != boot_id())
         return fail(ErrorCode::unsupported, "the two ends share no memory: they run on different machines");
     ROVE_TRY(const Descriptor file, mailbox.open(pid, S_IFREG));
-    ROVE_CHECK(is_mailbox_file(file.number()));
+    ROVE_CHECK(check_mailbox_file(file.number()));
     MappedRegion remote = map_region(MAP_SHARED, file.number());
     if (!remote) return fail(ErrorCode::unsupported, "the peer's mailbox cannot be mapped ({})", strerror(errno));
     if (token == token_ || std::atomic_ref(remote->owner).load(std::memory_order_relaxed) != token)

@@ -1,5 +1,10 @@
 // DirectLink: a Link between two processes of one user on one machine. Each end owns a Region in a sealed memory file, which
 // the other end maps; docs/frames.md describes the offer. A link keeps one descriptor: the peer's doorbell.
+//
+// Threads: as Fabric (fabric.hpp).
+//
+// Invariants: a region is mapped for as long as its link, and its file can neither shrink nor grow, so no access to it can fault, whatever
+// the peer does.
 #pragma once
 
 #include "fabric/direct/doorbell.hpp"

@@ -1,4 +1,6 @@
 // A file of this process that another process of the same user opens through /proc/PID/fd, and the checks that it is the same file.
+//
+// Threads: any.
 #pragma once
 
 #include <sys/types.h>

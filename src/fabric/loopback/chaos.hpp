@@ -3,9 +3,11 @@
 // A sender fills a mirror of the peer's ring. Each turn of progress() copies a few pieces of the published frames to the
 // peer's ring: pieces of one frame in any order, pieces of several frames interleaved, a later frame perhaps
 // completely before an earlier one has begun; a frame's signal word only after the rest of that frame. Credits arrive
-// late. After `frames_max` frames the link is cut, whatever is in transit.
+// late. After `frames_max` frames the link is cut, and what is in transit is lost.
 //
 // The same seed gives the same pieces in the same order, as long as one thread drives both sides.
+//
+// Threads: as loopback.hpp.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,8 @@
 //
 // Threads: each fabric, like every Fabric, is used by one thread at a time; the two ends of a link may be on different threads. Only
 // the Exchange is shared, under its own lock, and only when links are opened, connected and closed.
+//
+// Invariant: the memory and the bell of an end exist for as long as either end (Landing), so neither can use what the other has destroyed.
 #pragma once
 
 #include <array>

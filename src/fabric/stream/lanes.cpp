@@ -81,7 +81,7 @@ unsigned StreamLanes::poll_ready() {
 
 unsigned StreamLanes::receive(StreamLink& link) {
     const unsigned events = link.receive(scratch_);
-    if (link.leaves_watch()) forget(link);
+    if (link.end_watch()) forget(link);
     return events;
 }
 

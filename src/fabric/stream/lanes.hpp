@@ -1,4 +1,9 @@
 // State that the stream links of one fabric share: the epoll descriptor that watches their sockets, and memory to receive through.
+//
+// Threads: as Fabric (fabric.hpp).
+//
+// Invariants: `links_` are the links that are open. A link is in `to_flush_` at most once, and only until flush() or its end. The socket of
+// a link from which nothing more is read is not in the epoll set, where it would stay readable.
 #pragma once
 
 #include <memory>

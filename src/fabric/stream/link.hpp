@@ -6,6 +6,11 @@
 //
 // Arriving parts of a message are stored directly in the ring, except the signal word of its first frame, which is stored last,
 // in a separate store with release, when the whole message has arrived (partner: RingReader::pending).
+//
+// Threads: as Fabric (fabric.hpp).
+//
+// Invariants: of each ring of the mirror, the lines before Sending::transmitted have been taken by the socket, and those from Sending::next
+// on are in no message yet. At most one message is unfinished, and nothing else is sent before its rest.
 #pragma once
 
 #include <sys/uio.h>
@@ -44,8 +49,8 @@ public:
     // Whether the socket has taken less than there was to send.
     [[nodiscard]] bool is_blocked() const { return blocked_; }
     [[nodiscard]] int descriptor() const { return socket_.number(); }
-    // True once, when nothing more is read from the link: its socket would otherwise stay readable for ever.
-    [[nodiscard]] bool leaves_watch() { return (at_end_ || !receives()) && std::exchange(watched_, false); }
+    // True, once, when nothing more is read from the link: the caller then takes its socket out of the epoll set.
+    [[nodiscard]] bool end_watch() { return (at_end_ || !receives()) && std::exchange(watched_, false); }
 
 protected:
     void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;

@@ -1,4 +1,4 @@
-// The header of each message of a stream lane. docs/frames.md has a worked example.
+// The header of each message of a stream lane: a plain value. docs/frames.md has a worked example.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,9 @@
 // UcxFabric: the workers of the two transports, and the links that use them.
+//
+// Threads: as Fabric (../fabric.hpp). UCX calls the handlers of messages in the thread that is in progress() or arm().
+//
+// Invariants: `links_` are the links that are open, each with another token, so a message for one that has ended finds none. Workers, and
+// the memory from which they still read, exist for as long as any of their links; the last workers for as long as the fabric.
 #pragma once
 
 #include <array>

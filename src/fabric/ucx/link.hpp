@@ -1,5 +1,10 @@
 // UcxLink: a Link over UCX. The offer contains the location of this side's Region (shared memory) and the address for messages
 // (TCP); connect() uses the first of the two that works.
+//
+// Threads: as Fabric (../fabric.hpp).
+//
+// Invariant: either `remote_` is set (direct), or `messages_` is, or neither before connect(). What UCX may still read when the link ends
+// is given to its workers (UcxWorkers::leave).
 #pragma once
 
 #include <array>

@@ -1,6 +1,8 @@
 // UCX contexts, one for each kind of transport, and workers of them.
 //
 // Threads: UCS_THREAD_MODE_SERIALIZED: any thread, one at a time (the fabric's users hold one lock).
+//
+// Invariant: an endpoint exists until its worker ends, and a context for as long as any worker of it.
 #pragma once
 
 #include <ucp/api/ucp.h>
