@@ -9,7 +9,7 @@ Result<std::shared_ptr<PackageStore>> Admission::add(const std::shared_ptr<Packa
     PackageCode* const known = known_.package(package->digest());
     if (known == nullptr) {
         ROVE_TRY(PackageCode * made, make_known(package, resident, from));
-        if (resident) known_.has_become_resident(*made);
+        if (resident) known_.note_resident(*made);
         evictor_.trim(made);
         return package;
     }
@@ -18,7 +18,7 @@ Result<std::shared_ptr<PackageStore>> Admission::add(const std::shared_ptr<Packa
         for (std::size_t i = 0; i < package->manifest().slices.size(); ++i)
             if (auto slice = package->stored_slice(i))
                 ROVE_CHECK(code.store->add_slice(i, {std::move(slice), package->manifest().slices[i].hash}));
-    if (resident) known_.has_become_resident(code);
+    if (resident) known_.note_resident(code);
     code.resident = code.resident || resident;
     budgets_.count(code);
     evictor_.trim(&code);

@@ -16,7 +16,7 @@
 
 namespace rove::code {
 
-// The least that pinned code may take, and manifests: a node with a tiny budget runs small programs all the same.
+// The least that pinned code may take, and the least for manifests, so that a node with a tiny budget can run small programs.
 inline constexpr std::size_t kShareBytesMin = 1024 * 1024;
 // The memory of one function beside its package's manifest: its Function, its name, its places in tables.
 inline constexpr std::size_t kFunctionBytes = 256;
@@ -31,11 +31,11 @@ public:
     // ---- counting
     // Room for that many packages and one more in the lists that a package may enter where there is no memory.
     void make_places(std::size_t packages) REQUIRES(lock_of<CodeCache>);
-    // After anything of the package has come or gone.
+    // To be called after anything of the package was added or removed.
     void count(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
     void uncount(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Keeps room for code and statics that are being loaded; check_pinned() and check_statics() have found that there is some. give_back()
-    // returns what was not counted by then.
+    // Keeps room for code and statics that are being loaded, after check_pinned() and check_statics() have found enough of it. give_back()
+    // returns the room that was not used by then.
     void reserve(PackageCode& package, std::size_t code, std::size_t statics) REQUIRES(lock_of<CodeCache>);
     void give_back(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
     struct GivesBack {
@@ -71,7 +71,7 @@ public:
     // Packages that have statics.
     [[nodiscard]] const std::vector<PackageCode*>& keepers() const REQUIRES(lock_of<CodeCache>) { return keepers_; }
     // The packages to evict so that the rest fits, those used longest ago first, without those for which stays(package) is true. Calls
-    // chosen(package) for each. Evicts nothing: they only are not in Candidates::evictable() until they are counted again.
+    // chosen(package) for each. Evicts nothing: it only takes them off Candidates::evictable(), until they are counted again.
     template <typename Stays, typename Chosen>
     [[nodiscard]] std::vector<PackageCode*> choose_victims(std::uint64_t now, const Stays& stays, const Chosen& chosen)
         REQUIRES(lock_of<CodeCache>);
@@ -101,7 +101,7 @@ private:
     struct Staying {
         std::size_t packages = 0, functions = 0, manifest_bytes = 0;
     };
-    Staying staying_ GUARDED_BY(lock_of<CodeCache>);  // of these
+    Staying staying_ GUARDED_BY(lock_of<CodeCache>);  // sums of the packages that stay (Counted::stays)
     // Packages that have statics. This list and the next have room for all packages.
     std::vector<PackageCode*> keepers_ GUARDED_BY(lock_of<CodeCache>);
     std::vector<PackageCode*> pinned_ GUARDED_BY(lock_of<CodeCache>);  // that are counted as pinned

@@ -3,7 +3,11 @@
 // A Function is a record that outlives its code: it is made when its package becomes known, keeps its handle, and can be
 // loaded, evicted and loaded again. Dispatch is by_handle (one array look-up), enter, run, leave.
 //
-// Threads: every member may be called from any thread. `on_ready` is called on threads of the cache's own.
+// Threads: any; enter_leading(), leave_leading() and keep_leading() by the one thread that leads that engine. `on_ready` is called on threads of
+// the cache's own, without its lock.
+//
+// Invariants: while a function of a package is entered, its code is neither evicted nor replaced under it. The constructors of a package run at
+// most once. After stop() nothing is called back.
 #pragma once
 
 #include <atomic>
@@ -72,9 +76,11 @@ struct Function {
     PackageCode* package = nullptr;           // null: of the process's own program
     std::atomic<EntryPoint> target{nullptr};  // null: not loaded
     std::atomic<RanAs> ran{RanAs::image};
-    Pace pace;                                 // for the node to use
-    std::atomic<bool> waits_quietly{false};    // it kept its thread to itself while it waited: the same
-    mutable std::atomic<bool> gathers{false};  // it has said that it can read its payload while that arrives: the same
+    // Written and read by the node's engines, and not by the cache:
+    Pace pace;
+    std::atomic<bool> waits_quietly{false};  // its last run kept its thread to itself while it waited (lead/quiet.hpp)
+    mutable std::atomic<bool> gathers{
+        false};  // a run of it has declared that it can read its payload while that arrives
     // For the cache alone: the function's addresses in the image and in the compiled bitcode, while these are loaded, whether or not all that it
     // needs is there; and the generation of names at which the names that it lacks were last looked up (Symbols::generation).
     EntryPoint image GUARDED_BY(lock_of<CodeCache>) = nullptr;
@@ -105,7 +111,7 @@ private:
 // The event for which a call of a function waits.
 enum class Awaited : std::uint8_t {
     code,     // the package has no slice here that this node can use: ask for it
-    loading,  // it is being loaded or compiled; on_ready will tell
+    loading,  // it is being loaded or compiled; on_ready is called when it is
 };
 
 class CodeCache {
@@ -125,7 +131,7 @@ public:
     [[nodiscard]] Result<Function*> add_resident(const FunctionId& id, std::string name, EntryPoint entry);
     // The function whose code begins there, in any of its tiers; null: none that is loaded.
     [[nodiscard]] Function* find(EntryPoint entry) const;
-    // Tells the cache that slices were added to a known package (more bytes held, a better form).
+    // To be called after slices were added to a known package (more bytes held, a better form).
     void slices_added(const Digest& digest);
 
     [[nodiscard]] Function* by_handle(std::uint32_t handle) const;  // null: no such handle, or of an older generation
@@ -174,8 +180,8 @@ public:
     void stop();
     static constexpr auto kStopMax = std::chrono::seconds(1);
 
-    // Opens the compiler in the background, so that the first bitcode finds it open: loading LLVM takes some 50 ms, and keeps
-    // everybody else from looking up symbols meanwhile.
+    // Opens the compiler in the background, so that it is open when the first bitcode arrives: loading LLVM takes some 50 ms, in which no other
+    // thread can look up symbols.
     void warm_up();
     // For tests, which cannot know otherwise that nothing is left to do: blocks until the background tier of every loaded package is in place.
     void wait_for_tiers();
@@ -201,7 +207,7 @@ private:
 void prepare_process();
 
 // For a process that ends when its node does: code and statics stay in memory when a cache ends, because threads and timers that shipped
-// code has left run it still. Any thread, before the cache ends.
+// code has left may still run it. Any thread, before the cache ends.
 void leave_code_in_place();
 
 // The triple of the machine this runs on, as packages name it.

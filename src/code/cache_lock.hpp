@@ -53,7 +53,7 @@ public:
         REQUIRES(lock_of<CodeCache>);
 
 private:
-    // In words that need no memory where there is none for better ones.
+    // Where there is no memory for the names in its message, gives a shorter one that needs none.
     [[nodiscard]] Error no_memory_for(const PackageCode& package) const noexcept;
     // Turns an exception of the work into an error, so that its thread can do the next piece of work.
     [[nodiscard]] Error why_not_loaded(const PackageCode& package, const std::exception& thrown) const;

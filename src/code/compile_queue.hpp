@@ -2,10 +2,10 @@
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: a package is in it exactly while its `compile` is `queued`, and once. Those without code come first, because calls wait for
-// them; and of these a node's next comes after two at most of every other node that waits, because LLVM may take two minutes for one
-// (bitcode::Bounds). A package has one turn: the earliest that any of those had left who have asked for it. Who has sent it has no part in that
-// where somebody waits: anybody may send what others are about to call.
+// Invariants: a package is in it exactly while its `compile` is `queued`, and once. Packages without code are compiled first, because calls wait
+// for them. Among these the nodes take turns: before a node's next package at most two of every other node that waits are compiled, because
+// LLVM may take two minutes for one (bitcode::Bounds). A package has one turn, the earliest of those that its askers had left. Which node has
+// sent the package counts only while none waits for it, because any node may send what others are about to call.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ public:
         queue_.push_back(&package);
         package.compile = PackageCode::Compile::queued;
     }
-    // Notes that this node waits for the package, too. Does nothing if it is not queued, has code, or has a turn no later than that node's next:
-    // so it may be called any number of times.
+    // Notes that this node waits for the package, too. Does nothing if it is not queued, has code, or has a turn no later than that node's
+    // next, so it may be called any number of times.
     void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {
         if (package.compile != PackageCode::Compile::queued || package.loaded()) return;
         const std::uint64_t turn = next_turn(asker, false);
@@ -76,7 +76,7 @@ public:
     [[nodiscard]] bool take_evicted() REQUIRES(lock_of<CodeCache>) { return std::exchange(has_evicted_, false); }
 
 private:
-    // A node's packages have one turn each, from the next one on: so whoever comes later passes those that wait once at most.
+    // A node's packages have one turn each, from the next one on, so a node that asks later passes each package that waits once at most.
     [[nodiscard]] std::uint64_t next_turn(NodeId node, bool loaded) const REQUIRES(lock_of<CodeCache>) {
         std::uint64_t turn = turn_ + 1;
         for (const PackageCode* each : queue_)

@@ -155,7 +155,7 @@ void Compiles::compile_one(PackageCode& package) {
         if (package.constructed) return {};
         package.has_constructors = code->module->has_constructors();
         if (package.has_constructors) {
-            ROVE_CHECK(evictor_.check_stays(package, 0));
+            ROVE_CHECK(evictor_.make_room_to_stay(package, 0));
             ROVE_CHECK(constructors_.run(package, Duty::bitcode, [&code] { code->module->run_constructors(); }));
         }
         package.constructed = true;

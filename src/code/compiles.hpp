@@ -47,8 +47,8 @@ public:
           workers_(beside.workers),
           constructors_(beside.constructors) {}
 
-    // Does nothing where the package is queued or was compiled already, or its bitcode is not here or not to be run. overloaded: there is
-    // no thread for it now.
+    // Does nothing if the package is queued or was compiled already, or if its bitcode is not here or not to be run. overloaded: there is no
+    // thread for it now.
     [[nodiscard]] Status queue(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     // Notes that this node waits for the package, too. Does nothing if it is not queued.
     void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {

@@ -1,7 +1,8 @@
 // Constructors: runs the constructors of packages, each package's on the worker that loads or compiles it, with the cache's lock free.
 //
 // Natively one thread runs all constructors of a program, and its thread-local objects live as long as the program, because statics may refer
-// to them. Here constructors may never end, or end their thread. So a few threads run them, one package after the other in each, and stay.
+// to them. Here constructors may never end, or end their thread. So a few threads run them, one package after the other in each, and these
+// threads are kept.
 //
 // Threads: under the lock of the cache, on a worker.
 //
@@ -23,8 +24,8 @@ namespace rove::code {
 // Packages whose constructors run at once, on a thread each. Constructors are a peer's code, and may never end: beyond it, packages
 // that have some are refused. 16 threads, with a stack of 8 MiB of address space each, beside the two that load and compile.
 inline constexpr std::size_t kConstructingMax = 16;
-// Threads with those that constructors have ended or changed for good, and whose thread-local objects stay for packages that were constructed
-// there before.
+// Threads in all, including those that constructors have ended or changed for good: the thread-local objects of these stay for packages that
+// were constructed there before.
 inline constexpr std::size_t kConstructorThreadsMax = 2 * kConstructingMax;
 
 class Constructors {
@@ -36,12 +37,12 @@ public:
     [[nodiscard]] Status run(PackageCode& package, Duty duty, const std::function<void()>& constructors)
         REQUIRES(lock_of<CodeCache>);
     // Has each thread destroy its thread-local objects, by destroy(its kernel's number). To be called before statics are destroyed, which may
-    // refer to these objects, as in a program; their memory goes with this. What a thread has that a constructor ended is destroyed by the
-    // calling thread; what one has in which constructors still run is left. Precondition: the cache has stopped.
+    // refer to these objects, as in a program; their memory is freed with this object. The objects of a thread that a constructor ended are
+    // destroyed by the calling thread; those of a thread in which constructors still run are left. Precondition: the cache has stopped.
     void destroy_objects(const std::function<void(pid_t)>& destroy) EXCLUDES(lock_of<CodeCache>);
 
 private:
-    // While one package's constructors run there it is their worker's.
+    // While one package's constructors run there, it belongs to the worker that runs them.
     struct Thread {
         std::unique_ptr<OwnThread> thread;  // null: not begun yet
         bool runs = false;

@@ -1,6 +1,8 @@
-// Dependencies: opens what packages name as their dependencies, and knows whether any is being opened now.
+// Dependencies: opens the libraries that packages depend on, and knows whether any is being opened now.
 //
 // Threads: any, without the lock of the cache. open() is for the worker that has the package.
+//
+// Invariant: is_opening_any() is true from before the first library of a package is opened until after the last.
 #pragma once
 
 #include <atomic>
@@ -18,7 +20,7 @@ public:
         package.scope.open(package.store->manifest().dependencies);
         package.libraries_open = true;
     }
-    // While a library is being opened whoever asks libc for a name waits for that library's constructors.
+    // While a library is being opened, a thread that asks libc for a name waits for that library's constructors.
     [[nodiscard]] bool is_opening_any() const { return opening_.load() > 0; }
 
 private:

@@ -21,7 +21,7 @@ bool Evictor::evict_uncalled(const PackageCode& but) {
     return true;
 }
 
-Status Evictor::check_stays(const PackageCode& package, std::size_t more_bytes) {
+Status Evictor::make_room_to_stay(const PackageCode& package, std::size_t more_bytes) {
     if (package.resident) return {};
     while (!budgets_.fits_among_staying(package, more_bytes))
         if (!evict_uncalled(package)) return tl::unexpected<Error>(budgets_.why_it_cannot_stay(package));
@@ -31,7 +31,7 @@ Status Evictor::check_stays(const PackageCode& package, std::size_t more_bytes) 
 Status Evictor::reserve(PackageCode& package, std::size_t code, std::size_t statics) {
     const bool stays = package.pinned || package.interface;
     ROVE_CHECK(stays ? budgets_.check_pinned(package, code) : budgets_.check_evictable(package, code));
-    if (stays || statics > 0) ROVE_CHECK(check_stays(package, 0));
+    if (stays || statics > 0) ROVE_CHECK(make_room_to_stay(package, 0));
     ROVE_CHECK(budgets_.check_statics(package, statics));
     budgets_.reserve(package, code, statics);
     return {};

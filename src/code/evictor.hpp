@@ -41,11 +41,14 @@ public:
 
     // Takes slices and code away until the rest fits; of the newcomer only slices that this node does not run.
     void trim(PackageCode* newcomer = nullptr) REQUIRES(lock_of<CodeCache>);
-    void trim_if_possible() noexcept REQUIRES(lock_of<CodeCache>);  // else whoever leaves code next tries again
+    void trim_if_possible() noexcept
+        REQUIRES(lock_of<CodeCache>);  // without memory for it, the next thread that leaves code tries again
     // Evicts the packages used longest ago, so that they can be forgotten.
     void evict_idle() REQUIRES(lock_of<CodeCache>);
-    // Before a package is to stay. overloaded: those that do hold half of what there may be already.
-    [[nodiscard]] Status check_stays(const PackageCode& package, std::size_t more_bytes) REQUIRES(lock_of<CodeCache>);
+    // Before a package is to stay: makes room among those that stay, by evicting loaded ones whose statics no call has used yet. overloaded:
+    // those that stay hold half of what there may be already.
+    [[nodiscard]] Status make_room_to_stay(const PackageCode& package, std::size_t more_bytes)
+        REQUIRES(lock_of<CodeCache>);
     // Keeps room for code and statics before they are loaded (Budgets::GivesBack returns it).
     [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics)
         REQUIRES(lock_of<CodeCache>);

@@ -133,7 +133,7 @@ Status ImageLoads::load_image(PackageCode& package) {
     ROVE_TRY(NewCode code, lock_.unlocked(package, [&] { return link_image(package, image, data); }));
     if (!package.constructed && image.init_array_count > 0) {
         package.has_constructors = true;
-        ROVE_CHECK(evictor_.check_stays(package, 0));
+        ROVE_CHECK(evictor_.make_room_to_stay(package, 0));
         Status constructed = constructors_.run(package, Duty::images, [&code] { code.image->construct(); });
         if (!constructed && !lock_.has_stopped() && !is_transient(constructed.error()))
             new_codes_.leave(package, std::move(code));

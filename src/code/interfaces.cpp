@@ -9,7 +9,7 @@ Result<LoadReport> Interfaces::link(PackageCode& package) {
     if (package.linked) return LoadReport{};
     const wire::Manifest& manifest = package.store->manifest();
     ROVE_CHECK(budgets_.check_pinned(package, 0));
-    ROVE_CHECK(evictor_.check_stays(package, manifest.exports.size() * kInterfaceNameBytes));
+    ROVE_CHECK(evictor_.make_room_to_stay(package, manifest.exports.size() * kInterfaceNameBytes));
     LoadReport report;
     NameMap<void*> names;
     for (const std::string& name : manifest.exports) {

@@ -2,8 +2,8 @@
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: an interface is never evicted, because what links to it holds its addresses. What the node itself uses is not replaced by
-// what a peer has sent.
+// Invariants: an interface is never evicted, because code that is linked to it has its addresses. No name of the node's own process is replaced
+// by one that a peer has sent.
 #pragma once
 
 #include <vector>

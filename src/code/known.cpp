@@ -73,7 +73,7 @@ Function* Known::add(const FunctionId& id, std::string name, EntryPoint entry) {
     return &added;
 }
 
-void Known::has_become_resident(PackageCode& package) {
+void Known::note_resident(PackageCode& package) {
     newest_resident_[package.store->manifest().name] = &package;
 }
 

@@ -60,10 +60,10 @@ public:
     PackageCode& add(std::unique_ptr<PackageCode> made) REQUIRES(lock_of<CodeCache>);
     // A function of the process's own program. Precondition: there is room for it.
     Function* add(const FunctionId& id, std::string name, EntryPoint entry) REQUIRES(lock_of<CodeCache>);
-    // The package is resident: its name means it again when a newer package of that name is forgotten.
-    void has_become_resident(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Its handles mean nothing from then on. A peer that still uses one is asked which function it meant. The package stays in memory until
-    // no engine uses a function of it any more: Leaders::keep_for_all.
+    // To be called when the package becomes resident: its name means it again when a newer package of that name is forgotten.
+    void note_resident(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    // Its handles mean nothing from then on. A peer that still uses one is asked which function it meant. The caller keeps the package in memory
+    // until no engine uses a function of it any more (Leaders::keep_for_all).
     [[nodiscard]] std::unique_ptr<PackageCode> forget(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
     // ---- addresses of loaded code

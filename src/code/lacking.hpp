@@ -20,9 +20,10 @@ public:
     Lacking(const std::string& node, const Symbols& symbols) : node_(node), symbols_(symbols) {}
 
     // ---- while code is linked
+    // Marks one import in `lacks`; and those that name extensions which this CPU lacks (base/cpu.hpp).
     static void lack(Lacks& lacks, const wire::Manifest& manifest, std::size_t import);
     static void lack_of_cpu(Lacks& lacks, const wire::Manifest& manifest);
-    // The address of each; null: nothing in the image asks for it, or it is nowhere.
+    // The address of each import; null: no relocation of the image refers to it, or the name is nowhere, which is marked in `lacks`.
     [[nodiscard]] std::vector<void*> find_imports(const PackageCode& package, const wire::Image& image,
                                                   Lacks& lacks) const;
     // failed: the package as a whole cannot do without one of them.
@@ -31,7 +32,7 @@ public:
     [[nodiscard]] static std::string remedy(const PackageCode& package);
 
     // ---- of a package that is loaded
-    // Puts those names in their places that the function lacks and that have come.
+    // Writes the addresses of those names that the function lacks and that interfaces have brought since.
     [[nodiscard]] Status put_names(Function& function) const REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Error why_no_entry(const Function& function) const REQUIRES(lock_of<CodeCache>);
 

@@ -9,7 +9,7 @@ Leading& Leaders::add() {
     return places_.emplace_back(forgotten_);
 }
 
-bool Leaders::run(const PackageCode& package) const {
+bool Leaders::any_runs(const PackageCode& package) const {
     return std::ranges::any_of(
         places_, [&package](const Leading& each) { return each.runs_.load(std::memory_order_seq_cst) == &package; });
 }

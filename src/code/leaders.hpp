@@ -24,9 +24,9 @@ public:
     ~Leaders() NO_THREAD_SAFETY_ANALYSIS { drop_until(~std::uint64_t{0}); }  // nobody else has it any more
 
     [[nodiscard]] Leading& add() REQUIRES(lock_of<CodeCache>);
-    // After Uses::fence_others().
-    [[nodiscard]] bool run(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
-    // Frees a package that is not known any more, when all have let go. Needs no memory.
+    // Whether the leader of any engine runs code of the package. After Uses::fence_others().
+    [[nodiscard]] bool any_runs(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
+    // Keeps a package that is not known any more until all engines have let go, and frees it then. Needs no memory.
     void keep_for_all(std::unique_ptr<PackageCode> forgotten) noexcept REQUIRES(lock_of<CodeCache>);
     void let_go(Leading& place) REQUIRES(lock_of<CodeCache>);
 

@@ -1,6 +1,8 @@
 // Leading: an engine's place in a code cache, where it says what its leader runs and whether it may still use what was forgotten.
 //
-// Threads: what it runs is stored by the leader (Uses); has_let_go() is for any thread that has the engine's lock.
+// Threads: `runs_` is stored by the engine's leader (Uses) and loaded by any; has_let_go() is for any thread that has the engine's lock.
+//
+// Invariant: while `runs_` is not null, the engine's leader is in that package's code, or about to load its address; the code stays.
 #pragma once
 
 #include <atomic>

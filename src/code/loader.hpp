@@ -1,4 +1,9 @@
 // Loading an image: copy, relocate, register unwind tables, make ready, construct.
+//
+// Threads: one at a time for each image; its loader is the thread that has the package (ImageLoads). Different images: any.
+//
+// Invariants: an image's unwind table is registered for as long as its code is there. A place for an import holds its address, or, while
+// the import is nowhere, only the addend (Gap). A DataSegment never moves.
 #pragma once
 
 #include <functional>
@@ -34,8 +39,8 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<LoadedImage>> load(
         CodePool& pool, const wire::Image& image, std::shared_ptr<DataSegment> data,
         const std::function<void*(std::size_t)>& import_address);
-    // Loads an image that does nothing, as large as it must be to take every step of that: the page faults of a process's first
-    // image are five times what the image itself takes. Null where it does not load.
+    // Loads an image that does nothing, just large enough to take every step of loading, because the page faults of a process's first image take
+    // five times as long as the image itself. Null: it could not be loaded.
     [[nodiscard]] static std::unique_ptr<LoadedImage> rehearse(CodePool& pool);
     ~LoadedImage();
     LoadedImage(const LoadedImage&) = delete;
@@ -43,16 +48,16 @@ public:
     [[nodiscard]] void* address(wire::Segment segment, std::size_t offset) const;
     [[nodiscard]] const std::shared_ptr<DataSegment>& data() const { return data_; }
     [[nodiscard]] std::size_t code_bytes() const { return code_.bytes() + gaps_.size() * sizeof(Gap); }
-    // Not where it has that in more than bitcode::kPlacesMax places.
+    // Whether put() may be called: false if the code has the import in more than bitcode::kPlacesMax places.
     [[nodiscard]] bool can_put(std::size_t import) const noexcept;
-    // Gives the code an import that was null, once. Nobody runs what needs it meanwhile.
+    // Gives the code an import that was null, once. Precondition: no thread runs code that needs it.
     void put(std::size_t import, void* address) noexcept;
     void construct() const;  // runs the constructors
     void destruct() const;   // runs the functions of the fini array, last first
 
 private:
-    // A place in the block that an import's address belongs to. Until that comes the place holds the addend. None in the data: its first
-    // values are made once, so what they need the package as a whole needs.
+    // A place in the block into which an import's address belongs. Until put() the place holds the addend. There are none in the data: its first
+    // values are made once, so the package as a whole needs what they need.
     struct Gap {
         std::uint32_t import, offset;
     };

@@ -1,4 +1,4 @@
-// Loads: requests to load packages ahead of their calls. The worker for images does and answers them.
+// Loads: requests to load packages ahead of their calls. The worker for images carries them out and answers them.
 //
 // Threads: under the lock of the cache; do_next() on the worker for images. Answers are given with the lock free.
 //

@@ -1,7 +1,7 @@
 // Packages of a program's functions, made from the bitcode that the program carries of itself: for programs that were built without finished
 // packages. Needs librove-jit.so.
 //
-// Threads: any.
+// Threads: any, without an engine's lock: package_of_own() may take seconds.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@ namespace rove::code {
 // The package of one of its functions, by the key of package/bundle.hpp: its entry is the first. unsupported: why it cannot travel.
 [[nodiscard]] Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key);
 
-// Reads the program's packages once, in the background, so that the first call finds them read; if it has none, opens LLVM and reads its
+// Reads the program's packages once, in the background, so that the first call need not; if it has none, opens LLVM and reads the program's
 // bitcode.
 void expect_to_send();
-// If LLVM is being opened, waits until it is, for 5 s at most: the end of the process would destroy LLVM while that thread still opens
-// it.
+// If LLVM is being opened, waits until that is done, for 5 s at most: otherwise the end of the process could destroy LLVM while that thread
+// still opens it.
 void wait_until_open();
 
 // One line that identifies the makers of a cached package: the builds of librove-jit.so, of LLVM and of the packing program (`packer` is any

@@ -13,12 +13,12 @@
 
 namespace rove::code {
 
-// A thread that runs one piece of work after the other, and stays in between: others may hold addresses of its thread-local objects. Used by
-// one thread at a time.
+// A thread that runs one piece of work after the other, and stays in between, because other code may hold addresses of its thread-local objects.
+// Used by one thread at a time.
 //
-// Each piece of work finds the thread as the first one did, in all that ThreadState has, in cancellation and in arithmetic. Values under
-// pthread_key_create()'s keys stay where the work has succeeded, and are never destroyed, as main()'s are not; where it has failed they are gone
-// when run() returns, because what destroys them may be code that goes then.
+// Each piece of work begins with the same state of the thread: all of ThreadState, cancellation, and arithmetic. Values under
+// pthread_key_create()'s keys stay if the work has succeeded, and are never destroyed, as main()'s are not; if it has failed they are gone when
+// run() returns, because their destructors may be in code that is released then.
 class OwnThread {
 public:
     // overloaded: there is no thread, or no memory for one.
@@ -30,12 +30,12 @@ public:
     // Runs `work`, which is a `what` of that package (with its node's name), and waits until it has returned, thrown or ended its thread.
     // Throws nothing. Precondition: it has not ended.
     [[nodiscard]] Status run(const std::string& package, const char* what, const std::function<void()>& work);
-    // From now on its thread-local objects stay, as far as that can be had, where work ends the thread.
+    // From now on its thread-local objects stay, as far as possible, if work ends the thread.
     void keep_objects();
     [[nodiscard]] bool keeps_objects() const;
     // Work has ended the thread: nothing more can be run there.
     [[nodiscard]] bool has_ended() const;
-    // Work has changed the thread in a way that cannot be changed back: other packages' code should run elsewhere.
+    // Work has changed the thread in a way that cannot be undone: other packages' code should run in another thread.
     [[nodiscard]] bool is_worn() const;
     // The kernel's number for it.
     [[nodiscard]] pid_t id() const;
@@ -46,7 +46,7 @@ private:
     std::unique_ptr<Shared> shared_;
 };
 
-// The same in a thread that ends then. overloaded: there was none, and nothing has run.
+// As OwnThread::run(), in a new thread that ends afterwards. overloaded: there was no thread, and nothing has run.
 [[nodiscard]] Status in_own_thread(const std::string& package, const char* what, const std::function<void()>& work);
 
 // Whether the kernel still has that thread of this process.

@@ -4,11 +4,13 @@
 //   long    a run of it kept the mailboxes waiting, and none has been short since: the next one gets a thread, or waits for one
 //   neither nothing is known
 //
-// A short run that the kernel interrupts looks like a long one. So a function is tried again, also where all threads are taken, once none of
-// its runs is long any more: nothing but another run could show what it is. Not one that was never short, and long several times.
+// A short run that the kernel interrupts looks like a long one. So a function is tried again, also while all threads are taken, once none of
+// its long runs is left, because only another run can show what it is. A function that was never short, and long several times, is not tried.
 //
-// Threads: any. The engines of a node share it, each under its own lock, so its parts are atomic. Where two engines write at once, what one
-// run has shown may be lost, and the next run shows it; the places are counted exactly.
+// Threads: any. The engines of a node share it, each under its own lock, so its parts are atomic. If two engines write at once, what one run
+// has shown may be lost until the next run.
+//
+// Invariant: the places are counted exactly. A long function whose last run ended in the leader's thread is both long and short.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,9 @@
 // One package in a cache: its bytes, its functions, and, while it is loaded, its code.
 //
 // Threads: under the lock of the cache. Members without GUARDED_BY are set before the package becomes known, are atomic, or have their own lock.
+//
+// Invariants: at most one worker loads or compiles it at a time. Its functions stay until it is forgotten, whether their code is loaded or not.
+// Constructors run at most once. Statics that were used, or whose constructors ran, stay over evictions.
 #pragma once
 
 #include <atomic>
@@ -97,12 +100,12 @@ public:
     [[nodiscard]] bool is_to_be_compiled() const REQUIRES(lock_of<CodeCache>) {
         return compile == Compile::queued || compile == Compile::begun;
     }
-    // It is queued for the compiler, has no other code, and the calls that asked for it are over or their callers have gone. Nobody has asked for
-    // it to be loaded either, who would hold it.
+    // It is queued for the compiler, has no other code, and the calls that asked for it are over or their callers have gone. Nobody has
+    // asked for it to be loaded either, who would hold it.
     [[nodiscard]] bool waits_in_vain() const REQUIRES(lock_of<CodeCache>) {
         return compile == Compile::queued && !loaded() && !awaited() && running.load(std::memory_order_relaxed) == 0;
     }
-    // Before its imports are looked up, and where that came to nothing.
+    // The first is called before its imports are looked up, the second if nothing was loaded afterwards.
     void begin_to_link(std::uint64_t generation) REQUIRES(lock_of<CodeCache>) {
         names_seen = generation;
         if (scope.as_of == 0) scope.as_of = generation;
@@ -226,7 +229,8 @@ public:
     };
     // Kept with `data`, for bitcode that comes without the image.
     std::vector<StaticPlace> statics GUARDED_BY(lock_of<CodeCache>);
-    NameMap<void*> exported GUARDED_BY(lock_of<CodeCache>);  // an interface's names, once an image told
+    NameMap<void*> exported
+        GUARDED_BY(lock_of<CodeCache>);  // the names of an interface, from its code when that is loaded
     std::unique_ptr<LoadedImage> image GUARDED_BY(lock_of<CodeCache>);
     std::unique_ptr<bitcode::CompiledModule> module GUARDED_BY(lock_of<CodeCache>);
     // Code whose constructors have failed: threads that they started may still run in it, and others have addresses of it and of its statics.

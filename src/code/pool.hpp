@@ -2,7 +2,10 @@
 // is ever writable and executable at once. Allocation is by whole pages: a package's code shares no page with another's,
 // and its memory goes back to the kernel when it is evicted.
 //
-// Threads: every member may be called from any thread.
+// Threads: any; a Piece is used by one at a time.
+//
+// Invariants: the free ranges of a chunk neither overlap nor touch each other, and no piece that exists overlaps one. A chunk, once made, stays
+// for as long as the pool.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +53,8 @@ public:
         std::byte* writable_ = nullptr;
         std::byte* executable_ = nullptr;
         std::size_t bytes_ = 0;
-        Ranges::node_type range_;  // for when it is free again: to give it back takes no memory
+        Ranges::node_type
+            range_;  // its entry among the free ranges, made in advance, so that giving the piece back takes no memory
     };
 
     CodePool() = default;

@@ -1,8 +1,12 @@
-// Names that arriving code links to, in this order: the node's own table, what the loader gives each package for itself, names of interfaces
-// (the newest there was when the package's first code was linked), the package's listed libraries (but for what the C and C++ libraries
-// define: these are the process's), whatever the process has.
+// Names to which arriving code is linked. They are looked up in this order: the node's own table; what the loader gives each package for itself;
+// interfaces (the newest at the time when the package's first code was linked); the package's listed libraries, but for names that the C and
+// C++ libraries define; all that the process has.
 //
-// Threads: any; it has a lock of its own.
+// Threads: any; Symbols and Destructors have locks of their own, under which nothing of a package runs. A LinkScope belongs to the worker
+// that has its package.
+//
+// Invariants: a name that an interface has brought stays, with its address, for as long as the node. When the generation has advanced, the
+// names of that generation are there.
 #pragma once
 
 #include <sys/types.h>
@@ -38,7 +42,7 @@ public:
     [[nodiscard]] bool add_for_thread(void (*function)(void*), void* object);
     // Runs those of a thread now, the last registered first. By that thread, or while it waits.
     void run_of_thread(pid_t kernel_id);
-    // When the last of them was registered, which is later than for all with a smaller number, whichever package's these are; 0: there is none.
+    // The number of the last of them, which grows with each one that is registered by any package; 0: there is none.
     [[nodiscard]] std::uint64_t last_of_thread(pid_t kernel_id) const;
     void run_last_of_thread(pid_t kernel_id);
     // Whether a thread has some and has not ended: the package's code, and this, must stay for it.
@@ -83,7 +87,7 @@ public:
 
     [[nodiscard]] void* resolve(const std::string& name, const LinkScope& scope) const;
     // The address of a name in interfaces, or null: that of the newest interface at a generation (LinkScope::as_of), else of the first one after
-    // it. May be called under the engine's lock: only interfaces add names later, and the look-up does not block.
+    // it. May be called under the engine's lock: it waits only while the names of an interface are being added.
     [[nodiscard]] void* of_interfaces(const std::string& name, std::uint64_t as_of = 0) const;
     // Advances when an interface has brought names. To be read before names are looked up: where it is the same afterwards, those that were
     // nowhere are nowhere still.

@@ -25,7 +25,7 @@ public:
     void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {
         compiles_.add_asker(package, asker);
     }
-    // Why a package cannot be made ready that has a form for this node, of which no code has arrived.
+    // The error for a package that has a form for this node whose code has not arrived.
     [[nodiscard]] Error why_incomplete(const PackageStore& package) const;
 
 private:

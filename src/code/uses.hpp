@@ -77,7 +77,7 @@ public:
     void fence_others() const;
     // After that barrier.
     [[nodiscard]] bool is_running(const PackageCode& package) const REQUIRES(lock_of<CodeCache>) {
-        return package.running.load(std::memory_order_seq_cst) != 0 || leaders_.run(package);
+        return package.running.load(std::memory_order_seq_cst) != 0 || leaders_.any_runs(package);
     }
     // In use: they are being loaded or compiled, or the package's code is to be loaded again.
     [[nodiscard]] bool needs_slices(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);

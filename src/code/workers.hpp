@@ -53,7 +53,7 @@ public:
 
     // ---- a worker's piece of work
     void begin_work() REQUIRES(lock_of<CodeCache>) { ++working_; }
-    // Wakes and calls whoever waits for the package.
+    // Wakes the threads that wait for the package, and calls on_ready.
     void end_work(const Digest& package) REQUIRES(lock_of<CodeCache>);
     void end_work() REQUIRES(lock_of<CodeCache>) {  // that was no package's
         --working_;

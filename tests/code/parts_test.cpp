@@ -41,7 +41,7 @@ TEST_F(KnownTest, ANameMeansTheResidentPackageAgainWhenTheNewestIsForgotten) {
     const LockOf lock(mutex_);
     Known known;
     PackageCode& resident = known.add(package("sum", 10, "1"));
-    known.has_become_resident(resident);
+    known.note_resident(resident);
     (void)known.forget(known.add(package("sum", 10, "2")));
     EXPECT_EQ(known.find("sum", "stop1"), resident.functions[1].get());
 }
