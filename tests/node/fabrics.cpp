@@ -17,9 +17,9 @@ const std::shared_ptr<fabric::Exchange>& exchange() {
 }
 
 // Far enough from one another for the seeds that the links of each fabric make of its own.
-std::uint64_t next_seed() {
+std::uint64_t next_seed(std::uint64_t run = 0) {
     static std::atomic<std::uint64_t> opened{0};
-    return seed() + 7919 * opened++;
+    return seed() + 7919 * opened++ + 1'000'003 * run;
 }
 
 }  // namespace
@@ -27,9 +27,13 @@ std::uint64_t next_seed() {
 Result<std::unique_ptr<fabric::Fabric>> open_loopback() {
     return fabric::LoopbackFabric::open(exchange());
 }
+template <std::uint64_t kRun>
 Result<std::unique_ptr<fabric::Fabric>> open_chaos() {
-    return fabric::open_chaos_fabric(exchange(), {.seed = next_seed()});
+    return fabric::open_chaos_fabric(exchange(), {.seed = next_seed(kRun)});
 }
+template Result<std::unique_ptr<fabric::Fabric>> open_chaos<0>();
+template Result<std::unique_ptr<fabric::Fabric>> open_chaos<1>();
+template Result<std::unique_ptr<fabric::Fabric>> open_chaos<2>();
 Result<std::unique_ptr<fabric::Fabric>> open_chaos_that_cuts() {
     const std::uint64_t seed = next_seed();
     return fabric::open_chaos_fabric(exchange(), {.seed = seed, .frames_max = 20 + seed % 100});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <ostream>
 #include <string_view>
@@ -13,8 +14,10 @@
 
 namespace rove::test {
 
-// Fabrics of this process that meet one another. Each has a seed of its own, made from seed() (../seed.hpp).
+// Fabrics of this process that meet one another. Each has a seed of its own, made from seed() (../seed.hpp); those of another `kRun` have
+// others.
 [[nodiscard]] Result<std::unique_ptr<fabric::Fabric>> open_loopback();
+template <std::uint64_t kRun>
 [[nodiscard]] Result<std::unique_ptr<fabric::Fabric>> open_chaos();
 [[nodiscard]] Result<std::unique_ptr<fabric::Fabric>> open_chaos_that_cuts();  // each link, after some dozens of frames
 
@@ -36,7 +39,10 @@ inline void PrintTo(const TestFabric& fabric, std::ostream* out) {
 }
 
 inline constexpr TestFabric kLoopback{.name = "loopback", .lane = "direct", .opens_in_test = &open_loopback};
-inline constexpr TestFabric kChaos{.name = "chaos", .lane = "message", .opens_in_test = &open_chaos};
+inline constexpr TestFabric kChaos{.name = "chaos", .lane = "message", .opens_in_test = &open_chaos<0>};
+inline constexpr TestFabric kChaosAgain{.name = "chaos_again", .lane = "message", .opens_in_test = &open_chaos<1>};
+inline constexpr TestFabric kChaosOnceMore{
+    .name = "chaos_once_more", .lane = "message", .opens_in_test = &open_chaos<2>};
 inline constexpr TestFabric kChaosThatCuts{
     .name = "chaos_that_cuts", .lane = "message", .opens_in_test = &open_chaos_that_cuts};
 inline constexpr TestFabric kShm{.name = "shm", .lane = "direct", .choice = FabricChoice::shm};
@@ -45,6 +51,8 @@ inline constexpr TestFabric kUcx{.name = "ucx", .lane = "message", .choice = Fab
 
 // Not kChaosThatCuts: there a call may end as disconnected.
 inline constexpr std::array kFabrics{kLoopback, kChaos, kShm, kTcp};
+// The same with several seeds, for suites of which no test takes a second.
+inline constexpr std::array kFabricsAndSeeds{kLoopback, kChaos, kChaosAgain, kChaosOnceMore, kShm, kTcp};
 // For tests that start processes of their own, or meet nodes by hand.
 inline constexpr std::array kFabricsOfProcesses{kShm, kTcp};
 

@@ -1,8 +1,10 @@
-// Calls that a node has sent on: whoever made them is told when the next node dies, wherever they were by then.
+// Calls that a node has sent on: whoever made them is told when the next node dies, wherever they were by then. Forwarded stops and kills
+// processes, so it runs on the fabrics that join processes; Forward on all.
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "../api/nodes.hpp"
@@ -10,6 +12,7 @@
 #include "engine/here.hpp"
 #include "peer/sent_on.hpp"
 #include "rove/rove.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -26,14 +29,15 @@ private:
     }
 };
 
-class Forwarded : public testing::TestWithParam<const char*> {
+class Forwarded : public testing::TestWithParam<TestFabric> {
 protected:
     void SetUp() override { (void)scratch(); }
     [[nodiscard]] static std::vector<std::string> on_fabric(std::vector<std::string> more = {}) {
-        more.insert(more.end(), {"--fabric", GetParam()});
+        more.insert(more.end(), {"--fabric", GetParam().name});
         return more;
     }
 };
+ROVE_ON_FABRICS_OF_PROCESSES(Forwarded);
 
 // More than the mailbox holds, so that some wait in the outbox, and leave it when the target has worked for a while.
 TEST_P(Forwarded, AllFailWhenTheirTargetDiesAlsoThoseThatHadWaited) {
@@ -156,22 +160,6 @@ TEST_P(Forwarded, ThoseThatAreKeptThereFailTooHoweverManyWereSentOnBesideThem) {
     }
 }
 
-// One caller cannot have so many there that others' are forgotten.
-TEST_P(Forwarded, MoreThanACallersShareAreRefused) {
-    Joined nodes(on_fabric({"--threads", "1"}));  // each has sent its call on before the next one begins
-    [[maybe_unused]] auto& [first, target] = nodes;
-    Node greedy, modest;
-    const Entry entry = Package::open(package("relay.c")).entry("relay_and_keep");
-    const Peer peer = greedy.connect(first.address());
-    std::vector<RawCall> kept;
-    constexpr std::size_t kAtOnce =
-        16;  // functions of these run there side by side, and some may not have sent theirs on yet
-    for (std::size_t i = 0; i < SentOn::kMaxOfCaller + kAtOnce; ++i) kept.push_back(peer.call(entry, bytes("\1\1")));
-    const Error error = error_of([&] { (void)peer.call(entry, bytes("\1")).get(); });
-    EXPECT_NE(std::string(error.what()).find("not forwarded"), std::string::npos) << error.what();
-    EXPECT_EQ(text(modest.connect(first.address()).call(entry, bytes("\1")).get()), "\1");
-}
-
 // Those that wait for room in the mailbox count as those in it do; and they end as those do.
 TEST_P(Forwarded, ThoseThatWaitForRoomCountToo) {
     Joined nodes(on_fabric({"--threads", "1"}));  // each has sent its call on before the next one begins
@@ -210,22 +198,6 @@ TEST_P(Forwarded, ThoseThatWaitForRoomCountToo) {
     EXPECT_TRUE(were_not_sent(ends.back())) << "it waited for room";
 }
 
-// By whom they were sent on to, by the node itself that had sent them on, or by way of another one.
-TEST_P(Forwarded, ThoseThatAreAnsweredAreOver) {
-    const Joined nodes(on_fabric());
-    Node node;
-    const Peer peer = node.connect(nodes.first.address());
-    const Entry along = Package::open(package("relay.c")).entry("relay_along");
-    std::vector<RawCall> kept;  // so that no place in the caller's table is used again
-    for (const std::string& path : {std::string("\1"), std::string("\1\0", 2), std::string("\1\0\1", 3)})
-        for (std::size_t i = 0; i <= SentOn::kMaxOfCaller; ++i) {
-            kept.push_back(peer.call(along, bytes(path)));
-            ASSERT_TRUE(kept.back().wait_for(std::chrono::seconds(20)));
-            if (i < SentOn::kMaxOfCaller) continue;
-            EXPECT_EQ(text(kept.back().get()), path.substr(path.size() - 1));
-        }
-}
-
 // Its node cannot tell the one that answers to wait. What waits there then is more than it keeps for one that takes nothing.
 TEST_P(Forwarded, WhoTakesMuchSlowlyIsNotCutOff) {
     Joined nodes(on_fabric());
@@ -250,8 +222,30 @@ TEST_P(Forwarded, WhoTakesMuchSlowlyIsNotCutOff) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, Forwarded, testing::Values("shm", "tcp"),
-                         [](const auto& info) { return std::string(info.param); });
+// Nodes of this process, of which the first is met by clients and sends on to the second.
+class Forward : public OnFabrics {
+protected:
+    void SetUp() override {
+        first_.emplace(started(options(true)));
+        NodeOptions joining = options(true);
+        joining.join = first_->address();
+        second_.emplace(started(joining));
+        client_.emplace(started(options()));
+        met_.emplace(client_->connect(first_->address()).limited(within(std::chrono::seconds(20))));
+        ASSERT_EQ(second_->id(), 1U);
+    }
+    void TearDown() override {
+        met_.reset();
+        client_.reset();
+        second_.reset();
+        first_.reset();
+    }
+    [[nodiscard]] const Peer& first() const { return *met_; }
+
+    std::optional<Node> first_, second_, client_;
+    std::optional<Peer> met_;
+};
+ROVE_ON_FABRICS_AND_SEEDS(Forward);
 
 std::atomic<int> hopped{0};
 std::atomic<bool> hop_ends{false};
@@ -272,46 +266,27 @@ void hop(Here& here, bool calls_back) {
     while (!calls_back && !hop_ends) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 // What is sent to the same node beside it has the mailbox, more than it holds, also what such a function waits for itself.
-TEST(Forward, AFunctionThatRunsLongHoldsNobodyUp) {
-    (void)scratch();
-    for (const FabricChoice fabric : {FabricChoice::shm, FabricChoice::tcp}) {
-        NodeOptions options;
-        options.fabric = fabric;
-        Node client(options);
-        options.listen = "127.0.0.1:0";
-        Node first(options);
-        options.join = first.address();
-        Node second(options);
-        const Peer peer = client.connect(first.address()).limited(within(std::chrono::seconds(20)));
-        hop_ends = true;
-        peer.sync(fn<hop>, false);
-        hop_ends = false;
-        hopped = 0;
-        peer.post(fn<hop>, false);
-        Call<void> call = peer.async(fn<hop>, false);
-        while (hopped < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        EXPECT_EQ(peer.sync(fn<send_large_on>), 4'000'000U);
-        hop_ends = true;
-        call.get();
-        peer.sync(fn<hop>, true);
-    }
+TEST_P(Forward, AFunctionThatRunsLongHoldsNobodyUp) {
+    hop_ends = true;
+    first().sync(fn<hop>, false);
+    hop_ends = false;
+    hopped = 0;
+    first().post(fn<hop>, false);
+    Call<void> call = first().async(fn<hop>, false);
+    while (hopped < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(first().sync(fn<send_large_on>), 4'000'000U);
+    hop_ends = true;
+    call.get();
+    first().sync(fn<hop>, true);
 }
 
 std::uint32_t sent_on(Here& here) {
     if (here.node() == 0) (void)rove_forward(here.raw(), 1, nullptr, 0);
     return here.node();  // where it was sent on, nobody hears this
 }
-TEST(Forward, WhatIsResidentThereRunsThere) {
-    (void)scratch();
-    NodeOptions options;
-    options.listen = "127.0.0.1:0";
-    const Node first(options);
-    options.join = first.address();
-    const Node second(options);
-    Node client;
-    const Peer peer = client.connect(first.address());
+TEST_P(Forward, WhatIsResidentThereRunsThere) {
     for (int i = 0; i < 3; ++i) {
-        Call<std::uint32_t> call = peer.async(fn<sent_on>);
+        Call<std::uint32_t> call = first().async(fn<sent_on>);
         ASSERT_TRUE(call.wait_for(std::chrono::seconds(20)));
         EXPECT_EQ(call.get(), 1U);
     }
@@ -335,30 +310,50 @@ void ends_twice(Here& here) {
     second_ending = forwards_after_its_answer(here);
 }
 
-TEST(Forward, SaysWhatIsWrong) {
-    (void)scratch();
-    NodeOptions options;
-    options.log = "off";
-    options.listen = "127.0.0.1:0";
-    Node first(options);
-    NodeOptions joining = options;
-    joining.join = first.address();
-    auto second = std::make_unique<Node>(joining);
-    Node client;
-    const Peer peer = client.connect(first.address());
-    ASSERT_EQ(second->id(), 1U);
-    second.reset();
+TEST_P(Forward, SaysWhatIsWrong) {
+    second_.reset();
     // Until the first one has seen that it is gone, the frame is sent, and the call fails instead.
     std::vector<int> errors;
     for (int i = 0; i < 1000 && errors.empty(); ++i) try {
-            errors = peer.sync(fn<cannot_be_forwarded>, 1U);
+            errors = first().sync(fn<cannot_be_forwarded>, 1U);
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
         }
     EXPECT_EQ(errors, (std::vector<int>{ROVE_INVALID, ROVE_INVALID, ROVE_INVALID, ROVE_INVALID, ROVE_DISCONNECTED}));
-    peer.sync(fn<ends_twice>);
-    for (int i = 0; i < 10'000 && second_ending < 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_EQ(second_ending, ROVE_INVALID);
+    second_ending = -1;
+    first().sync(fn<ends_twice>);
+    EXPECT_TRUE(soon([] { return second_ending == ROVE_INVALID; })) << second_ending;
+}
+
+// One caller cannot have so many there that others' are forgotten.
+TEST_P(Forward, MoreThanACallersShareAreRefused) {
+    NodeOptions lone = options(true);
+    lone.join = first_->address();
+    lone.threads = 1;  // each call has been sent on before the next one begins
+    const Node third(started(lone));
+    const Entry entry = Package::open(package("relay.c")).entry("relay_and_keep");
+    const Peer peer = client_->connect(third.address());
+    std::vector<RawCall> kept;
+    constexpr std::size_t kAtOnce =
+        16;  // functions of these run there side by side, and some may not have sent theirs on yet
+    for (std::size_t i = 0; i < SentOn::kMaxOfCaller + kAtOnce; ++i) kept.push_back(peer.call(entry, bytes("\1\1")));
+    const Error error = error_of([&] { (void)peer.call(entry, bytes("\1")).get(); });
+    EXPECT_NE(std::string(error.what()).find("not forwarded"), std::string::npos) << error.what();
+    Node modest(started(options()));
+    EXPECT_EQ(text(modest.connect(third.address()).call(entry, bytes("\1")).get()), "\1");
+}
+
+// By whom they were sent on to, by the node itself that had sent them on, or by way of another one.
+TEST_P(Forward, ThoseThatAreAnsweredAreOver) {
+    const Entry along = Package::open(package("relay.c")).entry("relay_along");
+    std::vector<RawCall> kept;  // so that no place in the caller's table is used again
+    for (const std::string& path : {std::string("\1"), std::string("\1\0", 2), std::string("\1\0\1", 3)})
+        for (std::size_t i = 0; i <= SentOn::kMaxOfCaller; ++i) {
+            kept.push_back(first().call(along, bytes(path)));
+            ASSERT_TRUE(kept.back().wait_for(std::chrono::seconds(20)));
+            if (i < SentOn::kMaxOfCaller) continue;
+            EXPECT_EQ(text(kept.back().get()), path.substr(path.size() - 1));
+        }
 }
 
 // A function that would send itself on for ever is told when it has gone as far as any may.
@@ -367,14 +362,8 @@ std::uint32_t goes_on_and_on(Here& here) {
     if (rove_forward(here.raw(), here.node(), nullptr, 0) == ROVE_OK) return 0;  // nobody hears this
     return hops;
 }
-TEST(Forward, ACallIsSentOn255Times) {
-    (void)scratch();
-    NodeOptions options;
-    options.listen = "127.0.0.1:0";
-    const Node node(options);
-    Node client;
-    const Peer peer = client.connect(node.address());
-    Call<std::uint32_t> call = peer.async(fn<goes_on_and_on>);
+TEST_P(Forward, ACallIsSentOn255Times) {
+    Call<std::uint32_t> call = first().async(fn<goes_on_and_on>);
     ASSERT_TRUE(call.wait_for(std::chrono::seconds(20)));
     EXPECT_EQ(call.get(), wire::kHopsMax);
 }
