@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
 
 #include "fabrics.hpp"
@@ -14,7 +15,7 @@ namespace rove::test {
 // Options of a node that serves, as arguments of `rove node` and as NodeOptions.
 struct ServerOptions {
     std::vector<std::string> command = {};
-    void (*set)(NodeOptions& options) = [](NodeOptions&) {};
+    std::function<void(NodeOptions&)> set = [](NodeOptions&) {};
 };
 
 // A node that serves: a process of its own where the fabric joins processes, else in this one.
@@ -30,6 +31,7 @@ public:
         node_.emplace(fabric.start(here));
     }
     [[nodiscard]] const std::string& address() const { return process_ ? process_->address() : node_->address(); }
+    [[nodiscard]] std::string log() const { return process_->log(); }  // of a process
 
 private:
     std::optional<NodeProcess> process_;
