@@ -1,9 +1,8 @@
-// How a leader waits that has nothing to do, and how threads are woken: Idling and Wakes by themselves.
+// How a leader waits that has nothing to do: Idling by itself.
 #include "lead/idling.hpp"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -115,50 +114,6 @@ TEST_F(IdlingTest, WhereFramesWaitForRoomItLooksAgainAtOnceSoOften) {
     }
     (void)step(0, std::chrono::seconds(20));
     EXPECT_EQ(fabric_.sleeps, slept) << "another frame waits: the looks begin anew";
-}
-
-TEST(WakesTest, EachThreadIsToldOfWhatItWaitsFor) {
-    EngineLock mutex;
-    Wakes wakes;
-    ASSERT_TRUE(wakes.open({}));
-    std::atomic<int> waiting{0}, changed{0}, lead{0}, end{0};
-    const auto wait = [&](std::atomic<int>& told, auto await) {
-        return std::thread([&, await] {
-            Hold hold(mutex);
-            ++waiting;
-            (void)(wakes.*await)(hold.lock(), std::nullopt);
-            ++told;
-        });
-    };
-    std::thread threads[] = {wait(changed, &Wakes::await_change), wait(lead, &Wakes::await_lead),
-                             wait(end, &Wakes::await_end)};
-    EXPECT_TRUE(soon([&] { return waiting == 3; }));
-    const auto tell = [&](const auto& how) {
-        const Hold hold(mutex);
-        how();
-    };
-    tell([&] { wakes.tell({.waiting = true}); });
-    EXPECT_TRUE(soon([&] { return changed == 1; }));
-    EXPECT_EQ(lead + end, 0);
-    tell([&] { wakes.tell({.follower = true}); });
-    EXPECT_TRUE(soon([&] { return lead == 1; }));
-    EXPECT_EQ(end, 0);
-    tell([&] { wakes.tell_own(); });
-    for (std::thread& each : threads) each.join();
-    EXPECT_EQ(end, 1);
-}
-
-TEST(WakesTest, AWaitEndsWithItsTimeAndAnInterruptIsSeenOnce) {
-    EngineLock mutex;
-    Wakes wakes;
-    ASSERT_TRUE(wakes.open({}));
-    Hold hold(mutex);
-    EXPECT_EQ(wakes.await_change(hold.lock(), Clock::now() + milliseconds(10)), std::cv_status::timeout);
-    wakes.interrupt();
-    EXPECT_TRUE(wakes.was_woken());
-    EXPECT_TRUE(wakes.was_interrupted());
-    EXPECT_FALSE(wakes.was_interrupted());
-    wakes.sleep(Clock::now() + std::chrono::seconds(20));  // the kick is still there: it returns
 }
 
 }  // namespace
