@@ -1,4 +1,6 @@
-// Members: their ids, what they believe of one another, and what happens when a link is cut.
+// Members: their ids, what they believe of one another, and what happens when a link is cut. MembersMeet runs on every fabric. MemberList has
+// no links; the hand-made processes of Membership stop before they have a lane; and where nodes are stopped, killed, or read from outside,
+// they are processes of their own.
 #include "raw_meeting.hpp"
 
 namespace rove::test {
@@ -156,11 +158,24 @@ std::shared_ptr<PeerState> state_of(Node& node, const Node& of) {
     return detail::Edge::state(node.connect(of.address()));
 }
 
-TEST(Membership, AMemberThatCameBackHasItsId) {
-    Node first(options(unix_address()));
+class MembersMeet : public testing::TestWithParam<TestFabric> {
+protected:
+    // A node over the fabric that the test runs on; of its own address unless one is given.
+    static Node begins(const std::string& join = {}, const std::string& listen = unix_address()) {
+        return started(options(listen, join));
+    }
+    static Node started(NodeOptions options) {
+        options.fabric = GetParam();
+        return GetParam().start(std::move(options));
+    }
+};
+ROVE_ON_FABRICS_AND_SEEDS(MembersMeet);
+
+TEST_P(MembersMeet, AMemberThatCameBackHasItsId) {
+    Node first(begins());
     const std::string address = unix_address();
     for (int round = 0; round < 5; ++round) {
-        Node second(options(address, first.address()));
+        Node second(begins(first.address(), address));
         EXPECT_EQ(second.id(), 1U);
         EXPECT_TRUE(soon([&] { return first.node_count() == 2; }));
     }
@@ -183,12 +198,11 @@ TEST(Membership, AMemberThatLeavesIsLoggedOnce) {
     EXPECT_EQ(log.find(gone, log.find(gone) + 1), std::string::npos) << log;
 }
 
-TEST(Membership, ManyThatJoinAtOnceAllMeet) {
-    Node first(options(unix_address()));
+TEST_P(MembersMeet, ManyThatJoinAtOnceAllMeet) {
+    Node first(begins());
     std::vector<std::unique_ptr<Node>> others(4);
     std::vector<std::thread> threads;
-    for (auto& other : others)
-        threads.emplace_back([&] { other = std::make_unique<Node>(options(unix_address(), first.address())); });
+    for (auto& other : others) threads.emplace_back([&] { other = std::make_unique<Node>(begins(first.address())); });
     for (std::thread& thread : threads) thread.join();
     std::set<NodeId> ids{first.id()};
     for (const auto& other : others) ids.insert(other->id());
@@ -205,19 +219,19 @@ unsigned times(const char* variable, unsigned otherwise) {
 }
 
 // ROVE_RESTARTS=1500 for as many as there may be ids of which something is remembered.
-TEST(Membership, OneThatRestartsAgainAndAgainCostsNothing) {
-    Node first(options(unix_address()));
+TEST_P(MembersMeet, OneThatRestartsAgainAndAgainCostsNothing) {
+    Node first(begins());
     const std::string address = unix_address();
     for (unsigned round = times("ROVE_RESTARTS", 60); round > 0; --round) {
         NodeOptions frugal = options(address, first.address());
         frugal.threads = 1;
-        Node second(frugal);
+        Node second(started(frugal));
         ASSERT_EQ(second.id(), 1U);
         const Peer back = second.connect(first.address());
         ASSERT_EQ(first.node_count(), 2U);
         ASSERT_LE(detail::Edge::core(first.connect(address))->first_engine().peers().count(), 4U);
     }
-    Node third(options(unix_address(), first.address()));
+    Node third(begins(first.address()));
     EXPECT_LE(third.id(), 2U);
 }
 
@@ -257,24 +271,17 @@ protected:
     }
 };
 
-// The first and the second have let each other in, and neither has met the third.
-TEST_F(WhileOneIsStopped, AllOthersBecomeOtherProcesses) {
-    auto first = begins(nullptr), second = begins(first.get());
-    const auto third = begins(first.get());
-    third->stop();
-    second = begins(first.get(), ends(std::move(second)));
-    first = begins(second.get(), ends(std::move(first)));
-    third->signal(SIGCONT);
-    expect_met(*second, 2, *third);
-    expect_met(*first, 2, *third);
-}
+// Once: the first and the second have let each other in, and neither has met the third. Twice: nobody that lives has met the third, and it
+// knows none of those that live.
+class WhileOneIsStoppedForRounds : public WhileOneIsStopped, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Rounds, WhileOneIsStoppedForRounds, testing::Values(1, 2),
+                         [](const auto& info) { return info.param == 1 ? "Once" : "Twice"; });
 
-// Nobody that lives has met the third, and it knows none of those that live.
-TEST_F(WhileOneIsStopped, AllOthersBecomeOtherProcessesTwice) {
+TEST_P(WhileOneIsStoppedForRounds, AllOthersBecomeOtherProcesses) {
     auto first = begins(nullptr), second = begins(first.get());
     const auto third = begins(first.get());
     third->stop();
-    for (int round = 0; round < 2; ++round) {
+    for (int round = 0; round < GetParam(); ++round) {
         second = begins(first.get(), ends(std::move(second)));
         first = begins(second.get(), ends(std::move(first)));
     }
@@ -283,7 +290,7 @@ TEST_F(WhileOneIsStopped, AllOthersBecomeOtherProcessesTwice) {
     expect_met(*first, 2, *third);
 }
 
-// The same, and the third does not know that they have ended: it looks for them, and finds others at their addresses.
+// As twice, and the third does not know that they have ended: it looks for them, and finds others at their addresses.
 TEST_F(WhileOneIsStopped, AllOthersAreKilledTwice) {
     auto first = begins(nullptr), second = begins(first.get());
     const auto third = begins(first.get());
@@ -377,10 +384,10 @@ void wait_for_word() {
 }
 
 // One side cuts the link. Its reason is what the caller on the other side gets; then the two meet again by themselves.
-TEST(Membership, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
-    Node first(options(unix_address()));
-    Node second(options(unix_address(), first.address()));
-    Node third(options(unix_address(), second.address()));
+TEST_P(MembersMeet, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
+    Node first(begins());
+    Node second(begins(first.address()));
+    Node third(begins(second.address()));
     for (auto [from, to] : {std::pair{&first, &second}, std::pair{&second, &first}}) {
         waiting = 0;
         go_on = false;
@@ -400,14 +407,14 @@ TEST(Membership, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
         EXPECT_TRUE(soon([&] { return core->first_engine().peers().linked(*back); }));
         EXPECT_TRUE(soon([&] { return state_of(*to, *from)->meeting > before; }));
     }
-    Node fourth(options(unix_address(), first.address()));
+    Node fourth(begins(first.address()));
     EXPECT_EQ(fourth.node_count(), 4U);
 }
 
 // The link is cut again and again, and called over from both sides meanwhile: one link each time, and it works at the end.
-TEST(Membership, TwoThatMeetEachOtherAtOnceHaveOneLink) {
-    Node first(options(unix_address()));
-    Node second(options(unix_address(), first.address()));
+TEST_P(MembersMeet, TwoThatMeetEachOtherAtOnceHaveOneLink) {
+    Node first(begins());
+    Node second(begins(first.address()));
     const Peer there = first.connect(second.address()), back = second.connect(first.address());
     go_on = true;
     std::atomic<bool> stop = false;
