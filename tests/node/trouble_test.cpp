@@ -1,4 +1,5 @@
-// Failures, and the messages that users get.
+// Failures, and the messages that users get. Nodes here are the command's, so they are processes of their own; what happens to a call when one of
+// them dies is the same on each fabric that joins processes (NodesThatDie), and the others end before there is a lane.
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "../api/error_of.hpp"
+#include "../api/nodes.hpp"
 #include "bytes.hpp"
 #include "control/cookie.hpp"
 #include "process.hpp"
@@ -201,7 +202,17 @@ TEST(Command, ListensOnAUnixSocketAndOnIpv6) {
     EXPECT_EQ(call(six.address(), package("basics.c") + ":echo", {"--payload-text", "six"}).out, "six\n");
 }
 
-TEST(Trouble, ANodeThatDiesDuringACallIsADisconnectedCallAndTheClientLivesOn) {
+class NodesThatDie : public testing::TestWithParam<TestFabric> {
+protected:
+    static NodeOptions client() {
+        NodeOptions options = test::client();
+        options.fabric = GetParam();
+        return options;
+    }
+};
+ROVE_ON_FABRICS_OF_PROCESSES(NodesThatDie);
+
+TEST_P(NodesThatDie, ANodeThatDiesDuringACallIsADisconnectedCallAndTheClientLivesOn) {
     NodeProcess server, other;
     Node node(client());
     const Peer peer = node.connect(server.address());
@@ -224,7 +235,7 @@ TEST(Trouble, ANodeThatDiesDuringACallIsADisconnectedCallAndTheClientLivesOn) {
     EXPECT_EQ(error_of([&] { (void)peer.call(basics.entry("echo")); }).code(), ErrorCode::disconnected);
 }
 
-TEST(Trouble, ANodeThatWasKilledAndStartedAgainAnswersTheNextCall) {
+TEST_P(NodesThatDie, ANodeThatWasKilledAndStartedAgainAnswersTheNextCall) {
     for (const bool own_thread : {false, true}) {
         NodeProcess server;
         const std::string address = server.address();
