@@ -46,6 +46,15 @@ struct EngineView {
         const Hold hold(engine.lock());
         return engine.rooms_.count();
     }
+    // Whether a function was noticed that runs long on top of another one, and is about to be reported.
+    static bool notices_long_runs(Engine& engine) {
+        const Hold hold(engine.lock());
+        const Run* const leading = engine.runner_.leading();
+        if (leading != nullptr && leading->noticed) return true;
+        for (const Run& run : engine.runner_.long_runs())
+            if (run.noticed) return true;
+        return false;
+    }
     // Whether a thread leads, and how many others wait; how many of these are quiet.
     static bool has_lead(Engine& engine, int waiting, int quiet) {
         const Hold hold(engine.lock());

@@ -6,7 +6,11 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "api/access.hpp"
 #include "engine/here.hpp"
+#include "engine_view.hpp"
+#include "node/core.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -173,28 +177,38 @@ TEST_P(Lead, AFrameRunsOnceWhoeverComesAndGoes) {
     EXPECT_EQ(runs, 1);
 }
 
-void long_nap() {
-    std::this_thread::sleep_for(milliseconds(500));
+std::atomic<bool> may_leave, may_come;
+void until_may_leave() {
+    (void)await(may_leave, seconds(20));
+}
+void until_may_come() {
+    (void)await(may_come, seconds(20));
 }
 
 // A thread that leads while it waits, and waits no longer, wakes one that waits too: the node has no thread of its own.
 TEST_P(Lead, WhoWaitsNoLongerLeavesTheLeadToWhoDoes) {
-    answered = false;
+    may_leave = may_come = false;
     NodeOptions options = this->options();
     options.own_thread = false;
     Node client(started(options));
     const Peer peer = client.connect(server_->address());
-    Call<bool> unanswered = peer.async(fn<until_answered<3>>);
+    Engine& engine = detail::Edge::core(peer)->first_engine();
+    Call<void> leads = peer.async(fn<until_may_leave>);
     std::atomic<bool> came{false};
     std::thread other([&] {
-        std::this_thread::sleep_for(milliseconds(20));  // so that it finds somebody who leads
-        peer.sync(fn<long_nap>);
+        EXPECT_TRUE(soon([&] { return EngineView::has_lead(engine, 0, 0); }));  // so that it finds somebody who leads
+        peer.sync(fn<until_may_come>);
         came = true;
     });
-    EXPECT_FALSE(unanswered.wait_for(milliseconds(200)));
+    std::thread lets_leave([&] {
+        EXPECT_TRUE(soon([&] { return EngineView::has_lead(engine, 1, 0); }));
+        may_leave = true;
+    });
+    leads.get();  // leads until the other one waits
+    lets_leave.join();
+    may_come = true;
     EXPECT_TRUE(await(came, seconds(10))) << "nobody leads";
-    answered = true;
-    EXPECT_TRUE(unanswered.get());  // leads, whatever was wrong
+    peer.sync(fn<nothing>);  // leads, whatever was wrong
     other.join();
 }
 

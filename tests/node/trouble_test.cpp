@@ -16,8 +16,10 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "api/access.hpp"
 #include "bytes.hpp"
 #include "control/cookie.hpp"
+#include "node/core.hpp"
 #include "process.hpp"
 #include "rove/rove.hpp"
 #include "soon.hpp"
@@ -250,6 +252,33 @@ TEST_P(NodesThatDie, ANodeThatWasKilledAndStartedAgainAnswersTheNextCall) {
         server = NodeProcess({}, address);
         EXPECT_EQ(as<long>(peer.call(basics.entry("count")).get()), 1) << "the code came anew, with fresh statics";
     }
+}
+
+TEST(DependableProcesses, TimeLimitsBoundMeetingAgain) {
+    NodeProcess server;
+    NodeOptions calling;
+    (void)scratch();
+    calling.log = "off";
+    Node client(calling);
+    const Peer link = client.connect(server.address());
+    (void)link.ping().get();
+    server.stop();
+    const std::shared_ptr<PeerState> there = detail::Edge::state(link);
+    detail::Edge::core(link)->first_engine().peers().lose(there, there->meeting,
+                                                          Error(ErrorCode::disconnected, "cut by the test"));
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(error_of([&] { (void)link.allocate<int>(within(std::chrono::milliseconds(100)), 1).get(); }).code(),
+              ErrorCode::timed_out);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3))
+        << "as long as a meeting may take, and not as long as the call";
+    server.signal(SIGCONT);
+    EXPECT_TRUE(soon([&] {
+        try {
+            return link.ping().get().empty();
+        } catch (const Error&) {
+            return false;
+        }
+    }));
 }
 
 TEST(Trouble, GarbageOnTheControlConnectionEndsItAndHurtsNobody) {
