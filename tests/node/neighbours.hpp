@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -17,6 +18,21 @@
 #include "peer/sender.hpp"
 
 namespace rove::test {
+
+// A loopback fabric that counts its links, and has streams where a test says so: each is a link that goes nowhere yet.
+class CountedFabric final : public fabric::LoopbackFabric {
+public:
+    explicit CountedFabric(std::shared_ptr<fabric::Exchange> exchange)
+        : LoopbackFabric(std::move(exchange), value_or_throw(fabric::Bell::open())) {}
+    [[nodiscard]] bool has_streams() const override { return streams; }
+    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_stream(int socket,
+                                                                    const fabric::StreamKeys& /*keys*/) override {
+        ::close(socket);
+        return open_link();
+    }
+    [[nodiscard]] std::size_t links() const { return links_.size(); }
+    bool streams = false;
+};
 
 class Neighbours {
 public:
@@ -81,10 +97,15 @@ public:
         return far_.at(&peer)->lines_credited(traffic);
     }
 
+    // This node's end of all links, and the peers'.
+    const std::unique_ptr<fabric::Fabric>& fabric() { return ours_; }
+    CountedFabric& counted_fabric() { return static_cast<CountedFabric&>(*ours_); }
+    fabric::Fabric& far_fabric() { return *theirs_; }
+
 private:
     std::shared_ptr<fabric::Exchange> exchange_ = std::make_shared<fabric::Exchange>();
-    std::unique_ptr<fabric::Fabric> ours_ = value_or_throw(fabric::LoopbackFabric::open(exchange_)),
-                                    theirs_ = value_or_throw(fabric::LoopbackFabric::open(exchange_));
+    const std::unique_ptr<fabric::Fabric> ours_ = std::make_unique<CountedFabric>(exchange_),
+                                          theirs_ = std::make_unique<CountedFabric>(exchange_);
 
 public:
     PeerList peers;
