@@ -45,7 +45,7 @@ class NodeCore;
 class PackageStore;
 class Peer;
 class PeerGroup;
-struct PeerState;
+class PeerState;
 template <typename T>
 class Buffer;
 template <typename T>

@@ -91,7 +91,7 @@ Allocation Memory::allocate(const Peer& peer, std::uint64_t bytes, std::int64_t 
     Edge::state(peer)->engine->own_calls().expect_memory(
         {static_cast<std::uint16_t>(pending.slot), pending.generation});
     // Read after the call was sent: where the link is lost and met again in between, the call has failed.
-    return {pending, Edge::state(peer)->meeting.load(std::memory_order_relaxed)};
+    return {pending, Edge::state(peer)->meeting()};
 }
 
 std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t meeting, std::uint64_t bytes, const void* result,
@@ -116,7 +116,7 @@ Memory::~Memory() {
 
 void Memory::check_in_use() const {
     (void)usable(Edge::core(peer_).get(), Edge::state(peer_).get());
-    const std::uint64_t now = Edge::state(peer_)->meeting.load(std::memory_order_relaxed);
+    const std::uint64_t now = Edge::state(peer_)->meeting();
     if (now == meeting_) return;
     const std::string node = "node " + std::to_string(peer_.node()) + " at " + peer_.address();
     throw Error(ErrorCode::disconnected,

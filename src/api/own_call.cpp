@@ -11,7 +11,7 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<co
     Engine& engine = usable(Edge::core(peer).get(), Edge::state(peer).get());
     const Callable::Code& code = *value_or_throw(complete(callee, callable));
     // If the peer's program has no functions that it could run instead, the call fails without asking the peer.
-    if (callee.shipped == nullptr && (how.exactly || !Edge::state(peer)->has_residents))
+    if (callee.shipped == nullptr && (how.exactly || !Edge::state(peer)->has_residents()))
         throw Error(ErrorCode::unsupported,
                     callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + code.why_not);
     if (how.exactly) callee = {.id = callee.shipped, .package = callee.package, .name = callee.name};

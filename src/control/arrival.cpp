@@ -143,17 +143,17 @@ Status Arrival::settle() {
     MemberEntry* entry = member ? members_.find(you_) : nullptr;
     const bool same_place = entry != nullptr && entry->address == request_.address;
     const std::shared_ptr<PeerState> old = same_place ? entry->peer.lock() : nullptr;
-    Meeting meeting{.id = you_,
-                    .my_id = host_.routes.id(),
-                    .member = member,
-                    .process = request_.key,
-                    .address = member && !old ? request_.address : std::string(),
-                    .triple = request_.triple,
-                    .node_count = host_.routes.node_count(),
+    Meeting meeting{.peer = {.id = you_,
+                             .my_id = host_.routes.id(),
+                             .member = member,
+                             .process = request_.key,
+                             .address = member && !old ? request_.address : std::string(),
+                             .triple = request_.triple,
+                             .node_count = host_.routes.node_count(),
+                             .has_residents = request_.has_residents,
+                             .features = request_.features & wire::control::kFeatures},
                     .resident = {},
-                    .has_residents = request_.has_residents,
                     .replace = true,
-                    .features = request_.features & wire::control::kFeatures,
                     .hang_up = hang_up_of(beside_.thread.gate(), guest_.channel)};
     Result<Peers::Adopted> adopted = host_.peers.adopt(std::move(meeting), link_.take(), old);
     if (!adopted) return tl::unexpected<Error>(adopted.error());

@@ -21,7 +21,7 @@
 #include "base/result.hpp"
 
 namespace rove {
-struct PeerState;
+class PeerState;
 }
 
 namespace rove::control {

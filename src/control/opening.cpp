@@ -257,17 +257,17 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
     if (!old && !member) old = servers_.at(spelling);
     if (wanted_.role == Role::member && entry->key != wanted_.whom)
         return fail(ErrorCode::disconnected, "node {} became another process while this one was met", wanted_.member);
-    Meeting meeting{.id = welcome.id,
-                    .my_id = welcome.you,
-                    .member = member,
-                    .process = welcome.key,
-                    .address = old ? std::string() : wanted_.address,
-                    .triple = welcome.triple,
-                    .node_count = welcome.count,
+    Meeting meeting{.peer = {.id = welcome.id,
+                             .my_id = welcome.you,
+                             .member = member,
+                             .process = welcome.key,
+                             .address = old ? std::string() : wanted_.address,
+                             .triple = welcome.triple,
+                             .node_count = welcome.count,
+                             .has_residents = welcome.has_residents,
+                             .features = welcome.features & wire::control::kFeatures},
                     .resident = welcome.resident,
-                    .has_residents = welcome.has_residents,
                     .replace = wanted_.replace,
-                    .features = welcome.features & wire::control::kFeatures,
                     .hang_up = hang_up_of(beside_.thread.gate(), channel_)};
     Result<Peers::Adopted> adopted = host_.peers.adopt(std::move(meeting), link_.take(), old);
     if (!adopted) return tl::unexpected<Error>(adopted.error());

@@ -29,19 +29,19 @@ void Answers::send(wire::FrameHeader reply, Bytes payload) noexcept {
 bool Answers::reply_at_once(const wire::CallContext& call, RanAs ran, Bytes data) {
     if (call.hops > 1) return false;  // send() has more to do
     PeerState* peer = call.node != routes_.id() ? routes_.to(call.node) : nullptr;
-    if (peer == nullptr || !peer->link || peer->lost || !peer->outbox_of(Traffic::replies).is_empty()) return false;
-    std::byte* frame = peer->link->reserve(Traffic::replies, wire::kHeaderBytes + data.size());
+    if (peer == nullptr || !peer->link() || peer->lost() || !peer->outbox_of(Traffic::replies).is_empty()) return false;
+    std::byte* frame = peer->link()->reserve(Traffic::replies, wire::kHeaderBytes + data.size());
     if (frame == nullptr) return false;
     copy_bytes(frame + wire::kHeaderBytes, data.data(), data.size());
-    peer->link->publish(Traffic::replies, {.body_bytes = static_cast<std::uint32_t>(data.size()),
-                                           .kind = Kind::reply,
-                                           .handle = peer->is_foreign() ? peer->my_id : routes_.id(),
-                                           .generation = call.generation,
-                                           .node = peer->is_foreign() ? peer->id : call.node,
-                                           .call = call.call,
-                                           .hops = call.hops,
-                                           .status = static_cast<std::uint8_t>(ran)});
-    if (peer->link->by_messages()) lead_.wake();
+    peer->link()->publish(Traffic::replies, {.body_bytes = static_cast<std::uint32_t>(data.size()),
+                                             .kind = Kind::reply,
+                                             .handle = peer->is_foreign() ? peer->my_id() : routes_.id(),
+                                             .generation = call.generation,
+                                             .node = peer->is_foreign() ? peer->id() : call.node,
+                                             .call = call.call,
+                                             .hops = call.hops,
+                                             .status = static_cast<std::uint8_t>(ran)});
+    if (peer->link()->by_messages()) lead_.wake();
     return true;
 }
 
@@ -122,9 +122,9 @@ bool Answers::await_room(NodeId to, std::size_t bytes, std::size_t waiting, Held
     for (;;) {
         const Status room =
             rooms_.wait(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, {.quiet = true});
-        if (room || room.error().code() != ErrorCode::timed_out || !kept->link) return room.has_value();
+        if (room || room.error().code() != ErrorCode::timed_out || !kept->link()) return room.has_value();
         if (Clock::now() - kept->outbox_of(Traffic::replies).taken_at() < kUntakenReplyFor) continue;  // slowly
-        kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
+        kept->link()->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
         return false;
     }
 }
@@ -134,7 +134,7 @@ bool Answers::await_room(NodeId to, std::size_t bytes, std::size_t waiting, Held
 bool Answers::reply_in_parts(const wire::CallContext& call, const Pieces& data, HeldLock& lock) {
     const auto meeting = [&]() REQUIRES(lock_of<EngineLock>) {
         const PeerState* const peer = routes_.to(call.node);
-        return peer != nullptr ? peer->meeting.load(std::memory_order_relaxed) : 0;
+        return peer != nullptr ? peer->meeting() : 0;
     };
     const std::uint64_t begun_in = meeting();
     return data.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {

@@ -29,7 +29,7 @@ Error too_large_in_parts(std::string_view name, std::size_t bytes) {
 
 // Counts the frame of a call, a post, a batch or a ping. `body_bytes`: its extension and payload.
 void note_bytes(PeerState& peer, std::size_t body_bytes) REQUIRES(lock_of<EngineLock>) {
-    peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + body_bytes);
+    peer.count_call(static_cast<std::uint32_t>(wire::kHeaderBytes + body_bytes));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ Status Caller::ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t pa
     ROVE_CHECK(in_time(deadline));
     // The frame and what may have to go with it: a name, or code that is not too large to be inlined.
     const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + payload_bytes;
-    if (peer->clear_way() && peer->link->has_room(Traffic::calls, bytes)) return {};
+    if (peer->clear_way() && peer->link()->has_room(Traffic::calls, bytes)) return {};
     ROVE_CHECK(no_frame_begun(*peer));
     ROVE_CHECK(make_alive(peer, lock, deadline));
     return rooms_.wait(*peer, lock, Traffic::calls, bytes, deadline, {});
@@ -57,7 +57,7 @@ Status Caller::ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t pa
 
 // Refuses to send where this thread is filling a frame for the peer: the send would wait for that frame for ever.
 Status Caller::no_frame_begun(const PeerState& peer) {
-    if (!peer.sends.frame_open || peer.sends.frame_opened_by != std::this_thread::get_id()) return {};
+    if (!peer.sends.has_open_frame_of_this_thread()) return {};
     return fail(ErrorCode::invalid, "a frame for {} that this thread has begun is neither posted nor dropped",
                 who(peer));
 }
@@ -68,7 +68,7 @@ std::optional<CallId> Caller::send_at_once(PeerState& peer, const Outgoing& outg
     const Bindings::Bound& bound = peer.code.bindings.recent(function);
     if (!peer.clear_way() || bound.function != function) return std::nullopt;
     const std::size_t bytes = wire::kHeaderBytes + outgoing.payload.size();
-    std::byte* frame = peer.link->reserve(Traffic::calls, bytes);
+    std::byte* frame = peer.link()->reserve(Traffic::calls, bytes);
     if (frame == nullptr) return std::nullopt;
     CallId id{0, 0};
     if (outgoing.context.wants_reply) {
@@ -79,11 +79,11 @@ std::optional<CallId> Caller::send_at_once(PeerState& peer, const Outgoing& outg
     const Bytes payload = outgoing.payload.whole();
     copy_bytes(frame + wire::kHeaderBytes, payload.data(), payload.size());
     note_bytes(peer, outgoing.payload.size());
-    wire::FrameHeader header = wire::header_of(made_by(peer.my_id, id, outgoing.context));
+    wire::FrameHeader header = wire::header_of(made_by(peer.my_id(), id, outgoing.context));
     header.body_bytes = static_cast<std::uint32_t>(outgoing.payload.size());
     header.handle = bound.handle;
-    peer.link->publish(Traffic::calls, header);
-    if (peer.link->by_messages()) lead_.wake();
+    peer.link()->publish(Traffic::calls, header);
+    if (peer.link()->by_messages()) lead_.wake();
     return id;
 }
 
@@ -127,10 +127,10 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
     const bool whole = staged == nullptr;
     const Bytes payload = whole ? outgoing.payload.whole() : std::as_bytes(std::span(staged, 1));
     if (whole) ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
-    if (whole && !is_client(peer->id) &&  // which takes no code
+    if (whole && !is_client(peer->id()) &&  // which takes no code
         (outgoing.sending == Sending::always_inlined ||
          (outgoing.sending == Sending::inlined && !peer->code.bindings.handle_of(*callee.id) &&
-          peer->code.sent_inline[*callee.id]++ < kInlineSends)))
+          peer->code.count_inline(*callee.id))))
         return call_inline(*peer, outgoing);
     if (whole) {
         if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
@@ -145,7 +145,7 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
     const CallId id = begun.id();
     if (CallSlot* const slot = own_calls_.table().flying(id); slot != nullptr && outgoing.context.wants_reply)
         slot->not_shipped = callee.not_shipped;
-    ROVE_CHECK(send_call(*peer, callee, made_by(peer->my_id, id, outgoing.context), payload, !whole));
+    ROVE_CHECK(send_call(*peer, callee, made_by(peer->my_id(), id, outgoing.context), payload, !whole));
     return begun.sent();
 }
 
@@ -155,7 +155,7 @@ Result<CallId> Caller::call_inline(PeerState& peer, const Outgoing& outgoing) {
     if (code->size() + outgoing.payload.size() > wire::kFrameBytesMax - wire::kHeaderBytes)
         return tl::unexpected<Error>(too_large(outgoing.callee.name, outgoing.payload.size()));
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), &peer, outgoing.context.wants_reply));
-    const wire::NamedCall frame(made_by(peer.my_id, begun.id(), outgoing.context), wire::kInline, *code);
+    const wire::NamedCall frame(made_by(peer.my_id(), begun.id(), outgoing.context), wire::kInline, *code);
     note_bytes(peer, frame.extra.size() + outgoing.payload.size());
     peer.code.bindings.expect();
     ROVE_CHECK(sender_.send(peer, Traffic::calls, frame.header, frame.extra, outgoing.payload.whole()));
@@ -167,12 +167,12 @@ Result<const ByteBuffer*> Caller::inline_code(PeerState& peer, const FunctionId&
     if (const auto made = inline_codes_.find(function); made != inline_codes_.end()) return &made->second;
     const PackageStore& package = *whole;
     const std::string& name = package.manifest().name;
-    const auto slice = package.slice_index(peer.triple, Forms::image);
+    const auto slice = package.slice_index(peer.identity().triple, Forms::image);
     const std::shared_ptr<const ByteBuffer> bytes = slice ? package.stored_slice(*slice) : nullptr;
     if (!bytes)
         return fail(ErrorCode::unsupported,
                     "package {} has no image for {}, and no other form travels inline; send it cached", name,
-                    peer.triple);
+                    peer.identity().triple);
     const wire::InlineCode code{.manifest_bytes = static_cast<std::uint32_t>(package.manifest_bytes().size()),
                                 .slice = static_cast<std::uint32_t>(*slice),
                                 .slice_bytes = static_cast<std::uint32_t>(bytes->size())};
@@ -200,12 +200,11 @@ Result<BegunFrame> Caller::begin(const PeerPointer& peer, const Outgoing& outgoi
     if (outgoing.sending == Sending::always_inlined) return BegunFrame{};
     const auto handle = peer->code.bindings.handle_of(*outgoing.callee.id);
     if (!handle || !peer->clear_way()) return BegunFrame{};
-    std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
+    std::byte* frame = peer->link()->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
     if (frame == nullptr) return BegunFrame{};
     own_calls_.begin_frame();
-    peer->sends.frame_open = true;
-    peer->sends.frame_opened_by = std::this_thread::get_id();
-    return BegunFrame{peer->link, {frame + wire::kHeaderBytes, payload_bytes}, *handle};
+    peer->sends.open_frame();
+    return BegunFrame{peer->link(), {frame + wire::kHeaderBytes, payload_bytes}, *handle};
 }
 
 Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_reply, Deadline deadline) {
@@ -217,8 +216,8 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
     Hold hold(lead_.mutex());
     last = own_calls_.end_frame();
     const std::shared_ptr<void> held = std::move(begun.link);
-    const std::shared_ptr<fabric::Link>& link = peer.link;
-    if (link == held) peer.sends.frame_open = false;
+    const std::shared_ptr<fabric::Link>& link = peer.link();
+    if (link == held) peer.sends.close_frame();
     if (link != held || !peer.linked())
         return runner_.is_ending()
                    ? tl::unexpected<Error>(was_shut_down(name_()))
@@ -227,7 +226,7 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
     if (wants_reply) {
         ROVE_TRY(id, own_calls_.table().begin(&peer));
     }
-    wire::FrameHeader header = wire::header_of(made_by(peer.my_id, id, {.wants_reply = wants_reply}));
+    wire::FrameHeader header = wire::header_of(made_by(peer.my_id(), id, {.wants_reply = wants_reply}));
     header.body_bytes = static_cast<std::uint32_t>(begun.place.size());
     header.handle = begun.handle;
     note_bytes(peer, begun.place.size());
@@ -240,8 +239,8 @@ void Caller::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
     std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(lead_.mutex());
     last = own_calls_.end_frame();
-    if (peer.link == link) peer.sends.frame_open = false;  // nothing was published
-    link.reset();                                          // under the lock: it may be the last to hold it
+    if (peer.link() == link) peer.sends.close_frame();  // nothing was published
+    link.reset();                                       // under the lock: it may be the last to hold it
     lead_.wake();
 }
 
@@ -251,7 +250,7 @@ Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std
         Hold hold(lead_.mutex());
         ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size(), outgoing.deadline));
         if (const auto handle = peer->code.bindings.handle_of(*outgoing.callee.id)) {
-            wire::FrameHeader header = wire::header_of(made_by(peer->my_id, {}, outgoing.context), Kind::batch);
+            wire::FrameHeader header = wire::header_of(made_by(peer->my_id(), {}, outgoing.context), Kind::batch);
             header.handle = *handle;
             header.generation = static_cast<std::uint32_t>(payload_bytes);
             note_bytes(*peer, outgoing.payload.size());
@@ -279,7 +278,7 @@ Result<CallId> Caller::ping(const PeerPointer& peer, Bytes payload, bool wants_r
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), deadline));
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), wants_reply));
     note_bytes(*peer, payload.size());
-    const wire::CallContext context = made_by(peer->my_id, begun.id(), {.wants_reply = wants_reply});
+    const wire::CallContext context = made_by(peer->my_id(), begun.id(), {.wants_reply = wants_reply});
     ROVE_CHECK(sender_.send(*peer, Traffic::calls, wire::header_of(context, Kind::ping), {}, payload));
     return own_calls_.sent_within(begun.sent(), wants_reply, deadline);
 }
@@ -288,7 +287,7 @@ Result<CallId> Caller::load(const PeerPointer& peer, const std::shared_ptr<Packa
     ROVE_CHECK(in_time(deadline));
     Hold hold(lead_.mutex());
     ROVE_CHECK(make_alive(peer, hold.lock(), deadline));
-    if (is_client(peer->id)) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));
+    if (is_client(peer->id())) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));
     ROVE_CHECK(exchange_.check_forms(*peer, *package));
     own_functions_.keep(package);
     ROVE_TRY(const bool image_sent, exchange_.send(*peer, *package, Forms::image, true));
@@ -296,7 +295,7 @@ Result<CallId> Caller::load(const PeerPointer& peer, const std::shared_ptr<Packa
     (void)bitcode_sent;
     peer->code.sent.insert(package->digest());
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), true));
-    const wire::FrameHeader header = wire::header_of(made_by(peer->my_id, begun.id(), {}), Kind::load);
+    const wire::FrameHeader header = wire::header_of(made_by(peer->my_id(), begun.id(), {}), Kind::load);
     ROVE_CHECK(sender_.send(*peer, Traffic::replies, header, package->digest().raw(), {}));
     return own_calls_.sent_within(begun.sent(), true, deadline);
 }
@@ -308,10 +307,10 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
         if (peer->linked()) return {};
         ROVE_CHECK(link_ends_.await_goodbye(*peer, lock, deadline));
         if (peer->linked()) return {};
-        if (peer->link) link_ends_.clean_up(*peer);
-        if (peer->address.empty())
-            return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone));
-        const std::string address = peer->address;
+        if (peer->link()) link_ends_.clean_up(*peer);
+        if (peer->identity().address.empty())
+            return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone()));
+        const std::string address = peer->identity().address;
         const Result<PeerPointer> met = [&]() REQUIRES(lock_of<EngineLock>) {
             const HeldLock::Released free(lock);
             return meet_(address, peer, deadline);
@@ -322,7 +321,7 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
     }
     if (peer->linked()) return {};
     return fail(ErrorCode::disconnected, "{} was met again {} times, and went each time{}", who(*peer),
-                kMeetingsPerCall, because(peer->gone));
+                kMeetingsPerCall, because(peer->gone()));
 }
 
 // The name and the code the first time, the handle ever after.
@@ -344,7 +343,7 @@ Status Caller::send_call(PeerState& peer, const Callee& callee, const wire::Call
                                       : wire::NamedCall(context, wire::kById, callee.id->raw());
     PackageStore* package = callee.package != nullptr ? callee.package->get() : nullptr;
     // A program's own functions may be resident there: then its code is not sent before it is asked for.
-    if (package == nullptr || peer.code.sent.contains(package->digest()) || (callee.own && peer.has_residents))
+    if (package == nullptr || peer.code.sent.contains(package->digest()) || (callee.own && peer.has_residents()))
         return send(named);
     // Image first, so that the call can start; bitcode after the call, for the tier that follows, and among the calls: otherwise it
     // would overtake this one.
@@ -365,16 +364,16 @@ Status Caller::send_call(PeerState& peer, const Callee& callee, const wire::Call
 void Caller::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload) {
     if (process_.is_past()) return;
     Hold hold(lead_.mutex());
-    if (runner_.is_ending() || !peer.linked() || peer.meeting.load(std::memory_order_relaxed) != meeting) return;
+    if (runner_.is_ending() || !peer.linked() || peer.meeting() != meeting) return;
     // After what waits for room already; a peer whose outbox is full keeps the memory until it or this node goes.
-    (void)send_call(peer, callee, made_by(peer.my_id, {}, {.wants_reply = false}), payload);
+    (void)send_call(peer, callee, made_by(peer.my_id(), {}, {.wants_reply = false}), payload);
 }
 
 void Caller::free_memory(PeerState& peer, Bytes place) {
     wire::MemoryPlace which;
     if (place.size() != sizeof which) return;
     std::memcpy(&which, place.data(), sizeof which);
-    (void)send_call(peer, {.id = &free_memory_, .own = true}, made_by(peer.my_id, {}, {.wants_reply = false}),
+    (void)send_call(peer, {.id = &free_memory_, .own = true}, made_by(peer.my_id(), {}, {.wants_reply = false}),
                     std::as_bytes(std::span(&which.key, 1)));
 }
 

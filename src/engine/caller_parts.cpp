@@ -50,15 +50,15 @@ Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const 
     const auto send_all = [&]() REQUIRES(lock_of<EngineLock>) -> Result<CallId> {
         ROVE_CHECK(begin_large(*peer, lock, sent));
         ROVE_CHECK(make_alive(peer, lock, sent.deadline));
-        sent.meeting = peer->meeting;
+        sent.meeting = peer->meeting();
         sent.handle = peer->code.bindings.handle_of(*outgoing.callee.id);
-        sent.staged = {.number = ++peer->sends.in_parts, .total_bytes = sent.payload.size()};
+        sent.staged = {.number = peer->sends.next_in_parts(), .total_bytes = sent.payload.size()};
         ROVE_CHECK(send_in_parts(*peer, lock, sent));
         if (sent.handle &&
             peer->code.bindings.handle_of(*outgoing.callee.id) != sent.handle) {  // the call would be of another
             take_back_parts(*peer, sent);
             sent.handle.reset();
-            sent.staged.number = ++peer->sends.in_parts;
+            sent.staged.number = peer->sends.next_in_parts();
             ROVE_CHECK(send_in_parts(*peer, lock, sent));
         }
         return call_whole(peer, lock, outgoing, &sent.staged);
@@ -89,15 +89,15 @@ Status Caller::begin_large(PeerState& peer, Lock& lock, LargeSend& sent) {
 Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
     const auto wait_for = [&](std::size_t bytes) REQUIRES(lock_of<EngineLock>) -> Status {
         lock.let_others();
-        if (peer.meeting == sent.meeting && !(peer.clear_way() && peer.link->has_room(Traffic::calls, bytes)))
+        if (peer.meeting() == sent.meeting && !(peer.clear_way() && peer.link()->has_room(Traffic::calls, bytes)))
             ROVE_CHECK(wait_in_large(
                 lock, sent, [&](Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<EngineLock>) -> Status {
                     ROVE_CHECK(no_frame_begun(peer));
                     return rooms_.wait(peer, lock, Traffic::calls, bytes, deadline, manner);
                 }));
-        if (peer.meeting == sent.meeting && peer.linked()) return {};
+        if (peer.meeting() == sent.meeting && peer.linked()) return {};
         return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way{}", who(peer),
-                    because(peer.gone));
+                    because(peer.gone()));
     };
     const auto send_part = [&](std::size_t offset, Bytes piece) REQUIRES(lock_of<EngineLock>) -> Status {
         ROVE_CHECK(wait_for(wire::kHeaderBytes + sizeof(wire::Part) + piece.size()));
@@ -107,7 +107,7 @@ Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
                               .total_bytes = static_cast<std::uint32_t>(sent.payload.size())};
         // The first one names the function, so that this can read the payload as it arrives. One more: 0 is none.
         const std::uint32_t function = offset == 0 && sent.handle ? *sent.handle + 1 : 0;
-        return sender_.send(peer, Traffic::calls, {.kind = Kind::part, .handle = function, .node = peer.my_id},
+        return sender_.send(peer, Traffic::calls, {.kind = Kind::part, .handle = function, .node = peer.my_id()},
                             std::as_bytes(std::span(&part, 1)), piece);
     };
     Status all;
@@ -152,12 +152,12 @@ Status Caller::keep_apart(Lock& lock, LargeSend& sent) {
 // Tells the peer to drop the parts of a payload whose call will not be sent. If there is no memory for that, cuts the link, which has the
 // same effect.
 void Caller::take_back_parts(PeerState& peer, const LargeSend& sent) try {
-    if (!peer.link || peer.meeting != sent.meeting) return;  // it has forgotten them already
+    if (!peer.link() || peer.meeting() != sent.meeting) return;  // it has forgotten them already
     const wire::Part part{.number = sent.staged.number};
-    (void)sender_.send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id},
+    (void)sender_.send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id()},
                        std::as_bytes(std::span(&part, 1)), {});
 } catch (const std::bad_alloc&) {
-    peer.link->break_with(no_memory());
+    peer.link()->break_with(no_memory());
 }
 
 }  // namespace rove

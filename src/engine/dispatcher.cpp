@@ -39,7 +39,7 @@ static Error no_memory(const std::string& node, const PeerState& peer) REQUIRES(
 // While a function runs the lock is free: the peer may be met again, and then it has another link. Its old link stays mapped
 // until nothing runs (`buried_`). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
 unsigned Dispatcher::serve(PeerState& peer, Lead::Turn& turn) try {
-    fabric::Link* const link = peer.link.get();
+    fabric::Link* const link = peer.link().get();
     unsigned handled = 0;
     if (peer.has_frames_waiting()) {
         handled = sender_.flush(peer);
@@ -62,15 +62,15 @@ unsigned Dispatcher::serve(PeerState& peer, Lead::Turn& turn) try {
         ++handled;
         if (!code) continue;
         run_parked(turn);
-        if (lead_.lost(turn) || peer.link.get() != link) return handled;
+        if (lead_.lost(turn) || peer.link().get() != link) return handled;
         if (Clock::now() - code_since > kTurnMax) break;
     }
     handled += serve_calls(peer, turn);
-    if (lead_.lost(turn) || peer.link.get() != link) return handled;
-    if (link->broken() != nullptr && !peer.lost) link_ends_.notice(peer);
+    if (lead_.lost(turn) || peer.link().get() != link) return handled;
+    if (link->broken() != nullptr && !peer.lost()) link_ends_.notice(peer);
     return handled;
 } catch (const std::bad_alloc&) {  // it costs this link, and not the process
-    if (!lead_.lost(turn) && peer.link) peer.link->break_with(no_memory(name_(), peer));
+    if (!lead_.lost(turn) && peer.link()) peer.link()->break_with(no_memory(name_(), peer));
     return 1;
 }
 
@@ -103,18 +103,18 @@ struct Dispatcher::AmongCalls {
 // returned, whatever else has happened; or the function's run holds the frame, and gives it back; or a Gathering, which reads its
 // arguments out of this mailbox, gives back each part and the call (Gathering::look, take_call).
 unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
-    unsigned handled = 0, look_at = peer.calls.are_quick ? kLooksAtClockMax : kLooksAtClock;
-    TimePoint begun = peer.calls.are_quick ? peer.calls.looked_at : TimePoint{};  // not later than this turn
+    unsigned handled = 0, look_at = peer.calls.are_quick() ? kLooksAtClockMax : kLooksAtClock;
+    TimePoint begun = peer.calls.are_quick() ? peer.calls.looked_at() : TimePoint{};  // not later than this turn
     wire::Frame frame;
-    fabric::Link* const link = peer.link.get();
-    if (peer.calls.gathering != nullptr && peer.calls.gathering->keeps_mailbox()) return 0;
-    while (link != nullptr && peer.link.get() == link && handled < kBatchMax && !peer.has_backlog() &&
+    fabric::Link* const link = peer.link().get();
+    if (peer.calls.gathering() != nullptr && peer.calls.gathering()->keeps_mailbox()) return 0;
+    while (link != nullptr && peer.link().get() == link && handled < kBatchMax && !peer.has_backlog() &&
            link->next(Traffic::calls, frame)) {
         Taken taken = Taken::parked;
         if (FrameChecks::is_plain_call(peer, frame)) {
             taken = run_next(peer, frame, turn);
         } else {
-            if (peer.calls.gathering != nullptr && peer.calls.gathering->takes(frame)) break;
+            if (peer.calls.gathering() != nullptr && peer.calls.gathering()->takes(frame)) break;
             if (const auto wrong = checks_.wrong_with(peer, frame, Traffic::calls)) {
                 link->break_with(*wrong);
                 break;
@@ -133,9 +133,8 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
         if (handled < look_at) continue;
         const TimePoint now = Clock::now();
         if (begun == TimePoint{}) begun = now;
-        peer.calls.looked_at = now;
         const bool in_time = now - begun <= kTurnMax;
-        peer.calls.are_quick = in_time && (peer.calls.are_quick || handled == kBatchMax);
+        peer.calls.look(now, in_time && (peer.calls.are_quick() || handled == kBatchMax));
         if (!in_time) break;
         look_at = handled + std::min(look_at, kLooksAtClockMax);
     }
@@ -149,8 +148,8 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
         leave_to_others(turn);
         return Taken::parked;
     }
-    if ((frame.header.flags & wire::kNoReply) == 0) peer.link->own_next(Traffic::replies);
-    if (frame.header.node == peer.id && peer.id != peer.back) frame.header.node = peer.back;
+    if ((frame.header.flags & wire::kNoReply) == 0) peer.link()->own_next(Traffic::replies);
+    if (frame.header.node == peer.id() && peer.id() != peer.back()) frame.header.node = peer.back();
     return on_call(&peer, frame, turn);
 }
 
@@ -252,7 +251,7 @@ unsigned Dispatcher::serve_local(Lead::Turn& turn) {
     Run begun{.function = &function,
               .entry = entry,
               .ran = function.ran.load(std::memory_order_relaxed),
-              .link = from != nullptr ? from->link.get() : nullptr,
+              .link = from != nullptr ? from->link().get() : nullptr,
               .from = from};
     [[clang::always_inline]] return run(begun, frame, turn);
 }
@@ -338,7 +337,7 @@ Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& f
         return Taken::parked;
     }
     if (leave_to_follower(*function, turn)) return Taken::parked;
-    auto entered = cache_->enter(*function, from != nullptr ? from->back : kNoNode);
+    auto entered = cache_->enter(*function, from != nullptr ? from->back() : kNoNode);
     if (const auto* awaited = std::get_if<code::Awaited>(&entered)) {
         if (*awaited == code::Awaited::code) return park_for_code(from, frame, function);
         park(from, frame, function).wait_for_cache(Clock::now());
@@ -357,7 +356,7 @@ Dispatcher::Taken Dispatcher::run_entered(code::Function& function, code::Entere
     Run begun{.function = &function,
               .entry = held.entry(),
               .ran = held.ran(),
-              .link = from != nullptr ? from->link.get() : nullptr,
+              .link = from != nullptr ? from->link().get() : nullptr,
               .from = from,
               .entered = std::move(held)};
     if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, turn);
@@ -366,7 +365,7 @@ Dispatcher::Taken Dispatcher::run_entered(code::Function& function, code::Entere
     const std::optional<LargeBytes> payload = from != nullptr ? payload_parts_.take(*from, which) : std::nullopt;
     if (!payload) {
         if (from != nullptr)
-            from->link->break_with(Error(ErrorCode::invalid, who(*from) + " sent a call without its parts"));
+            from->link()->break_with(Error(ErrorCode::invalid, who(*from) + " sent a call without its parts"));
         return Taken::parked;
     }
     begun.is_large = true;
@@ -487,10 +486,10 @@ void Dispatcher::on_load(const PeerState& from, const wire::Frame& frame) {
     const std::shared_ptr<PackageStore> package = cache_->package(digest);
     const wire::CallContext to = wire::context_of(frame);
     if (!package) {
-        const bool refused = from.code.refused && from.code.refused->first == digest;
+        const Error* const refused = from.code.refusal_of(digest);
         return answers_.end_with_error(
-            to, refused
-                    ? from.code.refused->second
+            to, refused != nullptr
+                    ? *refused
                     : Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name_(), digest.hex())));
     }
     const auto loaded_later = [this, to, package](const Result<LoadReport>& loaded) {

@@ -14,7 +14,7 @@ namespace rove {
 using wire::Kind;
 
 void FunctionFinder::bind(PeerState& peer, const FunctionId& named, const code::Function& function) {
-    sender_.send_or_cut(peer, {.kind = Kind::bind, .handle = function.handle, .node = peer.id}, named.raw(), {});
+    sender_.send_or_cut(peer, {.kind = Kind::bind, .handle = function.handle, .node = peer.id()}, named.raw(), {});
 }
 
 Error FunctionFinder::takes_no_code() const {
@@ -42,7 +42,7 @@ Result<code::Function*> FunctionFinder::in_line(PeerState& from, const wire::Fra
     std::memcpy(&code, bytes.data() + sizeof id, sizeof code);
     const Bytes rest = Bytes(bytes).subspan(sizeof id + sizeof code);
     const auto wrong = [&from](const std::string& what) REQUIRES(lock_of<EngineLock>) {
-        from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent inline code {}", who(from), what)));
+        from.link()->break_with(Error(ErrorCode::invalid, fmt::format("{} sent inline code {}", who(from), what)));
         return nullptr;
     };
     if (std::size_t{code.manifest_bytes} + code.slice_bytes > rest.size()) return wrong("that was changed on its way");
@@ -53,7 +53,7 @@ Result<code::Function*> FunctionFinder::in_line(PeerState& from, const wire::Fra
     if (const Status added = (*store)->add_slice(code.slice, rest.subspan(code.manifest_bytes, code.slice_bytes));
         !added)
         return wrong(added.error().message());
-    const Result<std::shared_ptr<PackageStore>> kept = cache_->add(*store, false, from.back);
+    const Result<std::shared_ptr<PackageStore>> kept = cache_->add(*store, false, from.back());
     if (!kept && is_transient(kept.error())) return prefixed(kept.error(), fmt::format("a function on {}", name_()));
     if (!kept) return wrong(kept.error().message());
     from.code.sent.insert((*kept)->digest());

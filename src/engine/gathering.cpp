@@ -35,14 +35,14 @@ constexpr auto kPatienceAtEnd = std::chrono::milliseconds(100);
 Gathering::Gathering(Gatherings& all, PeerState& from, const wire::Part& first, std::uint32_t handle)
     : all_(all),
       peer_(from.shared_from_this()),
-      link_(from.link),
+      link_(from.link()),
       number_(first.number),
       handle_(handle),
       total_bytes_(first.total_bytes),
       parts_(first.total_bytes) {
     all_.beside_.payload_parts.begin_elsewhere(from, first, begun_);  // first: there may be no memory
     all_.beside_.own_threads.begin_gathering();
-    from.calls.gathering = this;
+    from.calls.begin_gathering(*this);
 }
 
 std::uint64_t Gatherings::done() const {
@@ -64,7 +64,7 @@ bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const
                         !beside_.lead.is_stopping();
     if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)
         return false;
-    return from.linked() && !from.link->by_messages() && from.calls.gathering == nullptr && !from.calls.parked &&
+    return from.linked() && !from.link()->by_messages() && from.calls.gathering() == nullptr && !from.calls.parked &&
            beside_.payload_parts.may_begin_elsewhere(from, first);
 }
 
@@ -95,7 +95,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
         beside_.run(run, here);
         gathering.skip_rest(here);
     });
-    if (gathering.peer_->calls.gathering == &gathering) {
+    if (gathering.peer_->calls.are_read_by(gathering)) {
         gathering.give_mailbox();
         beside_.lead.wake();
     }
@@ -133,9 +133,9 @@ bool Gathering::keeps_mailbox() {
 }
 
 void Gathering::give_mailbox() {
-    if (peer_->calls.gathering == this) peer_->calls.gathering = nullptr;
+    peer_->calls.end_gathering(*this);
     has_mailbox_ = false;
-    if (!peer_->lost) return;
+    if (!peer_->lost()) return;
     all_.beside_.housekeeping.hurry();  // which has waited for this
 }
 
@@ -171,7 +171,7 @@ Gathering::Next Gathering::next(rove_here& here) {
 }
 
 std::optional<Gathering::Next> Gathering::look(rove_here& here) {
-    if (peer_->calls.gathering != this) return end(State::over);  // the peer is gone
+    if (!peer_->calls.are_read_by(*this)) return end(State::over);  // the peer is gone
     if (std::exchange(part_in_use_, false)) link_->release(Traffic::calls);
     // This node begins nothing any more, and this has not begun yet.
     if (all_.beside_.runner.is_ending() ||
@@ -185,7 +185,7 @@ std::optional<Gathering::Next> Gathering::look(rove_here& here) {
         all_.beside_.lead.wake();
         return std::nullopt;
     }
-    if (link_->broken() != nullptr || peer_->lost) return end(State::over);
+    if (link_->broken() != nullptr || peer_->lost()) return end(State::over);
     return std::nullopt;
 }
 
@@ -219,9 +219,9 @@ Gathering::Next Gathering::take_call(const wire::Frame& frame, rove_here& here) 
     if (which.total_bytes != parts_.total() || !parts_.is_whole()) return refuse("sent a call without its parts");
     if (wire::naming_of(frame.header) != wire::kByHandle || frame.header.handle != handle_)
         return refuse("sent a call of another function than its first part named");
-    if (frame.header.node != peer_->id) return refuse("sent on a call whose payload came in parts");
+    if (frame.header.node != peer_->id()) return refuse("sent on a call whose payload came in parts");
     here.call = wire::context_of(frame);
-    here.call.node = peer_->back;
+    here.call.node = peer_->back();
     here.ended = false;
     link_->release(Traffic::calls);
     ++all_.done_;
@@ -236,10 +236,10 @@ Gathering::Next Gathering::refuse(std::string_view what) {
 // From here on the run is one like any other.
 Gathering::Next Gathering::end(State state) {
     state_ = state;
-    if (peer_->calls.gathering == this)
+    if (peer_->calls.are_read_by(*this))
         all_.beside_.payload_parts.forget(*peer_, number_);  // of a meeting that has ended, clear() has given it back
     all_.beside_.own_threads.end_gathering();
-    const bool keeps = state == State::called && run_->handed_over && peer_->calls.gathering == this &&
+    const bool keeps = state == State::called && run_->handed_over && peer_->calls.are_read_by(*this) &&
                        !run_->function->pace.is_long();
     if (!keeps) give_mailbox();
     part_in_use_ = false;

@@ -137,11 +137,11 @@ private:
 
 // Whether the leader looks at a peer's calls: not while a run reads them, nor while the peer takes no answers.
 inline bool looks_at_calls(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
-    return !peer.has_backlog() && (peer.calls.gathering == nullptr || !peer.calls.gathering->keeps_mailbox());
+    return !peer.has_backlog() && (peer.calls.gathering() == nullptr || !peer.calls.gathering()->keeps_mailbox());
 }
 // Whether it takes the next one there. A call that was parked comes first, and waits for something else than the mailbox.
 inline bool takes_calls(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
-    return !peer.calls.parked && !peer.calls.waits_to_stage && looks_at_calls(peer);
+    return !peer.calls.parked && !peer.calls.waits_to_stage() && looks_at_calls(peer);
 }
 
 }  // namespace rove

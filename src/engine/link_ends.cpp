@@ -22,7 +22,7 @@ void take_unsent(PeerState& peer, End&& end) REQUIRES(lock_of<EngineLock>) {
     for (const ByteBuffer& waiting : peer.outbox_of(Traffic::calls)) {
         const wire::Frame frame = wire::frame_in(waiting);
         const wire::CallContext call = wire::context_of(frame);
-        if (frame.header.kind != Kind::call || call.node == peer.my_id) continue;
+        if (frame.header.kind != Kind::call || call.node == peer.my_id()) continue;
         (void)peer.sends.sent_on.answered(call.node, call.call, call.generation);
         end(call);
     }
@@ -31,17 +31,15 @@ void take_unsent(PeerState& peer, End&& end) REQUIRES(lock_of<EngineLock>) {
 }  // namespace
 
 bool LinkEnds::awaits_goodbye(PeerState& peer) {
-    if (peer.lost || !peer.link || !peer.link->has_ended()) return false;
-    const TimePoint now = Clock::now();
-    if (!peer.broken_since) peer.broken_since = now;
-    return now < *peer.broken_since + kGoodbyeWait;
+    return peer.awaits_goodbye(Clock::now());
 }
 
 Status LinkEnds::await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline) {
     if (!awaits_goodbye(peer)) return {};
-    const std::uint64_t meeting = peer.meeting;
-    const auto said = [&]() REQUIRES(lock_of<EngineLock>) { return peer.meeting != meeting || !awaits_goodbye(peer); };
-    const TimePoint until = *peer.broken_since + kGoodbyeWait;
+    const std::uint64_t meeting = peer.meeting();
+    const auto said = [&]()
+                          REQUIRES(lock_of<EngineLock>) { return peer.meeting() != meeting || !awaits_goodbye(peer); };
+    const TimePoint until = peer.goodbye_until();
     const bool in_time =
         runner_.wait_until(lock, deadline ? std::min(*deadline, until) : until, said, {.holds_back = true});
     if (runner_.is_ending()) return tl::unexpected<Error>(was_shut_down(name_()));
@@ -52,14 +50,14 @@ Status LinkEnds::await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadlin
 
 void LinkEnds::notice(PeerState& peer) {
     if (awaits_goodbye(peer)) return;
-    complaints_.say(name_(), fmt::format("the link to {} ends: {}", who(peer), peer.link->broken()->message()));
-    peer.lost = Error(ErrorCode::disconnected, peer.link->broken()->message());
-    if (peer.hang_up) peer.hang_up(*peer.lost);
+    complaints_.say(name_(), fmt::format("the link to {} ends: {}", who(peer), peer.link()->broken()->message()));
+    peer.lose(Error(ErrorCode::disconnected, peer.link()->broken()->message()));
+    peer.hang_up(*peer.lost());
     housekeeping_.hurry();
 }
 
 void LinkEnds::lose(PeerState& peer, Error why) {
-    peer.lost = std::move(why);
+    peer.lose(std::move(why));
     housekeeping_.hurry();
     lead_.wake();
     lead_.tell_waiting();
@@ -67,29 +65,24 @@ void LinkEnds::lose(PeerState& peer, Error why) {
 
 // Each step is harmless the second time, and none lets go of anything before what it was for has happened.
 void LinkEnds::clean_up(PeerState& peer) {
-    peer.gone = peer.lost                                     ? peer.lost->message()
-                : peer.link && peer.link->broken() != nullptr ? peer.link->broken()->message()
-                                                              : "the link broke";
-    log().info("{}: {} is gone: {}", name_(), who(peer), peer.gone);
-    const Error why(ErrorCode::disconnected, peer.gone);
+    peer.begin_end();
+    log().info("{}: {} is gone: {}", name_(), who(peer), peer.gone());
+    const Error why(ErrorCode::disconnected, peer.gone());
     const Error not_sent(ErrorCode::disconnected,
-                         fmt::format("{} went before the call was sent on to it{}", who(peer), because(peer.gone)));
+                         fmt::format("{} went before the call was sent on to it{}", who(peer), because(peer.gone())));
     buried_.reserve(buried_.size() + 1);
-    if (peer.link) take_last_replies(peer);
+    take_last_replies(peer);
     own_calls_.peer_left(peer,
                          Error(ErrorCode::disconnected,
-                               fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone)));
+                               fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone())));
     const bool member = leave_routes(peer);
-    memory_.free_all_of(peer.back);
+    memory_.free_all_of(peer.back());
     end_sent_on(peer, member, not_sent);
     exchange_.peer_left(peer);
-    if (peer.hang_up) peer.hang_up(why);
-    peer.hang_up = nullptr;
-    peer.counters = peer.all_counters();
-    if (peer.link) buried_.push_back(std::move(peer.link));
+    peer.hang_up(why);
     housekeeping_.hurry();
     payload_parts_.forget_all(peer);
-    peer.forget_meeting(dropped_);
+    buried_.push_back(peer.end_meeting(dropped_));
     ++count_;
     lead_.forget_links();
     lead_.tell_waiting();
@@ -97,21 +90,21 @@ void LinkEnds::clean_up(PeerState& peer) {
 
 // Nothing is sent to it any more. Replies for callers at a member wait until it is met again. True: it was a member.
 bool LinkEnds::leave_routes(PeerState& peer) {
-    const bool is_there = peer.member && routes_.member(peer.id) == &peer;
-    if (!peer.left_as_member) peer.left_as_member = is_there;
+    const bool is_there = peer.is_member() && routes_.member(peer.id()) == &peer;
+    const bool member = peer.leaves_as_member(is_there);
     if (is_there) {
-        absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone));
-        if (peer.link) keep_replies_of(peer);
+        absent_.lost(peer.id(), peer.identity().process, who(peer) + " cannot be reached" + because(peer.gone()));
+        keep_replies_of(peer);
     }
     routes_.leave(peer);
-    return *peer.left_as_member;
+    return member;
 }
 
 // Ends the calls of others that were sent on to the peer, or waited to be, and the peer's own. Calls that a member has taken are not ended yet:
 // it may still answer them, or have sent them on.
 void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) {
     const Error not_taken(ErrorCode::disconnected, fmt::format("{} went while the call was on it; it may have run{}",
-                                                               who(peer), because(peer.gone)));
+                                                               who(peer), because(peer.gone())));
     const auto end = [&](const Forwarded& call) noexcept {
         engine_lock_is_held();
         answers_.end_with_error(context_of(call), not_taken);
@@ -123,12 +116,12 @@ void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) 
     if (!member) {
         peer.sends.sent_on.take_all(end);
     } else {
-        if (peer.link) peer.sends.sent_on.take_untaken(peer.link->lines_credited(Traffic::calls), end);
-        absent_.had_taken(peer.id, peer.sends.sent_on);
+        peer.sends.sent_on.take_untaken(peer.link()->lines_credited(Traffic::calls), end);
+        absent_.had_taken(peer.id(), peer.sends.sent_on);
     }
     for (PeerState* const other : routes_.members())
-        if (other != nullptr) other->sends.sent_on.left(peer.back);
-    absent_.caller_left(peer.back);
+        if (other != nullptr) other->sends.sent_on.left(peer.back());
+    absent_.caller_left(peer.back());
     end_orphans();
 }
 
@@ -136,10 +129,10 @@ void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) 
 // writing.
 void LinkEnds::take_last_replies(PeerState& peer) {
     wire::Frame frame;
-    for (std::uint64_t taken = 0; taken < fabric::kRingLines && peer.link->next(Traffic::replies, frame); ++taken) {
+    for (std::uint64_t taken = 0; taken < fabric::kRingLines && peer.link()->next(Traffic::replies, frame); ++taken) {
         if (checks_.wrong_with(peer, frame, Traffic::replies)) return;
         if (wire::is_answer(frame.header.kind)) own_calls_.on_answer(peer, frame);
-        peer.link->release(Traffic::replies);
+        peer.link()->release(Traffic::replies);
     }
 }
 
@@ -149,10 +142,10 @@ void LinkEnds::keep_replies_of(PeerState& peer) {
     const auto keep = [&](const ByteBuffer& bytes) REQUIRES(lock_of<EngineLock>) {
         const wire::Frame frame = wire::frame_in(bytes);
         // A direct peer could write there: what it made of them may be no frame any more.
-        if (!wire::wrong_shape(frame, false, peer.features).empty() || !wire::is_answer(frame.header.kind)) return;
-        (void)absent_.keep(peer.id, frame.header, frame.extra, frame.payload, Clock::now());
+        if (!wire::wrong_shape(frame, false, peer.identity().features).empty() || !wire::is_answer(frame.header.kind)) return;
+        (void)absent_.keep(peer.id(), frame.header, frame.extra, frame.payload, Clock::now());
     };
-    for (const ByteBuffer& untaken : peer.link->untaken(Traffic::replies)) keep(untaken);
+    for (const ByteBuffer& untaken : peer.link()->untaken(Traffic::replies)) keep(untaken);
     for (const ByteBuffer& waiting : peer.outbox_of(Traffic::replies)) keep(waiting);
 }
 

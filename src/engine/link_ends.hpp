@@ -59,10 +59,10 @@ public:
 
     // The leader has seen that the link cannot be used any more.
     void notice(PeerState& peer) REQUIRES(lock_of<EngineLock>);
-    // Somebody knows that the peer is gone: clean_up() is to be done by the leader. Needs no memory.
+    // Somebody knows that the peer is gone: clean_up() is to be done by the leader. Precondition: there is a link. Needs no memory.
     void lose(PeerState& peer, Error why) REQUIRES(lock_of<EngineLock>);
     // Ends what was on its way, tells whoever waits, and lets go of the link. Where a step finds no memory it throws, and all of this is
-    // done once more in the next turn.
+    // done once more in the next turn. Precondition: there is a link.
     void clean_up(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
     void end_orphans() REQUIRES(lock_of<EngineLock>);

@@ -40,7 +40,7 @@ void OwnCalls::on_answer(PeerState& from, const wire::Frame& frame) {
 
 void OwnCalls::on_reply(PeerState* from, const wire::Frame& frame) {
     const wire::FrameHeader& header = frame.header;
-    const bool mine = header.node == (from != nullptr ? from->my_id : routes_.id());
+    const bool mine = header.node == (from != nullptr ? from->my_id() : routes_.id());
     if (!mine) return sender_.pass_reply_on(*from, frame);  // what this node tells itself is its own
     CallSlot* slot = table_.flying({header.call, header.generation});
     if (slot == nullptr) return on_late_reply(from, frame);
@@ -75,7 +75,7 @@ void OwnCalls::on_reply(PeerState* from, const wire::Frame& frame) {
 }
 
 void OwnCalls::on_reply_part(PeerState& from, const wire::Frame& frame) {
-    if (frame.header.node != from.my_id) return sender_.route(frame);
+    if (frame.header.node != from.my_id()) return sender_.route(frame);
     CallSlot* slot = table_.flying({frame.header.call, frame.header.generation});
     if (slot == nullptr || !may_answer(from, *slot)) return;  // late, or somebody else's to answer
     wire::Part part;
@@ -84,7 +84,7 @@ void OwnCalls::on_reply_part(PeerState& from, const wire::Frame& frame) {
                               ? CallTable::Gathered::wrong
                               : table_.gather(*slot, part.offset, part.total_bytes, frame.payload);
     if (gathered == CallTable::Gathered::wrong)
-        from.link->break_with(Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
+        from.link()->break_with(Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
     if (gathered == CallTable::Gathered::ended) ended(*slot);  // the other parts, and the reply, are late then
 }
 
@@ -228,7 +228,7 @@ std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::
         fabric_->needs_progress())
         return std::nullopt;
     const CallSlot* slot = table_.flying(id);
-    if (slot == nullptr || slot->peer == nullptr || !slot->peer->link) return std::nullopt;
+    if (slot == nullptr || slot->peer == nullptr || !slot->peer->link()) return std::nullopt;
     Lead::Turn turn{.lock = lock, .baton = {.own = false}};
     lead_.begin_wait();
     lead_.take(turn);
@@ -239,12 +239,12 @@ std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::
     wire::Frame frame;
     slot = table_.flying(id);  // another thread may have ended it meanwhile
     PeerState* peer = slot != nullptr ? slot->peer : nullptr;
-    if (peer != nullptr && peer->link && peer->link->next(Traffic::replies, frame) && peer->sends_plain_reply(frame) &&
-        frame.header.call == id.slot && frame.header.generation == id.generation &&
+    if (peer != nullptr && peer->link() && peer->link()->next(Traffic::replies, frame) &&
+        peer->sends_plain_reply(frame) && frame.header.call == id.slot && frame.header.generation == id.generation &&
         frame.payload.size() <= into.size()) {
         copy_bytes(into.data(), frame.payload.data(), frame.payload.size());
         size = frame.payload.size();
-        peer->link->release(Traffic::replies);
+        peer->link()->release(Traffic::replies);
     }
     lead_.give(turn);
     return size;

@@ -12,56 +12,41 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     const Hold hold(lead_.mutex());
     std::unique_ptr<fabric::Link> link = std::move(opened);  // ends under the lock, wherever this ends
     std::shared_ptr<PeerState> peer = std::move(old);
-    for (std::size_t i = 0; !peer && meeting.member && i < all_.size(); ++i)  // a member that came back
-        if (all_[i]->member && all_[i]->id == meeting.id && !all_[i]->link) peer = all_[i];
+    for (std::size_t i = 0; !peer && meeting.peer.member && i < all_.size(); ++i)  // a member that came back
+        if (all_[i]->is_member() && all_[i]->id() == meeting.peer.id && !all_[i]->link()) peer = all_[i];
     if (!peer) peer = std::make_shared<PeerState>(sender_.waiting_bytes(), &engine_);
     const bool is_new = std::find(all_.begin(), all_.end(), peer) == all_.end();
     if (is_new && all_.size() >= kPeersMax)
         return fail(ErrorCode::overloaded,
                     "{} has {} peers, the most a node has at once; try again when some have left", name_(), kPeersMax);
-    if (peer->linked() && !meeting.replace) return Adopted{peer, peer->meeting, false};
-    if (peer->link && !peer->lost && peer->link->broken() == nullptr)
-        peer->lost = Error(ErrorCode::disconnected, "it was met again");
-    if (peer->link) link_ends_.clean_up(*peer);
-    if (PeerState* const former = meeting.member ? routes_.member(meeting.id) : nullptr) {
-        former->lost = Error(ErrorCode::disconnected, "another process took its place");  // before its end was seen
+    if (peer->linked() && !meeting.replace) return Adopted{peer, peer->meeting(), false};
+    if (peer->linked()) peer->lose(Error(ErrorCode::disconnected, "it was met again"));
+    if (peer->link()) link_ends_.clean_up(*peer);
+    if (PeerState* const former = meeting.peer.member ? routes_.member(meeting.peer.id) : nullptr) {
+        former->lose(Error(ErrorCode::disconnected, "another process took its place"));  // before its end was seen
         link_ends_.clean_up(*former);
     }
-    peer->id = meeting.id;
-    peer->my_id = meeting.my_id;
-    peer->member = meeting.member;
-    peer->process = meeting.process;
-    if (!meeting.address.empty()) peer->address = std::move(meeting.address);
-    peer->triple = std::move(meeting.triple);
-    peer->node_count = meeting.node_count;
-    peer->has_residents = meeting.has_residents;
-    peer->features = meeting.features;
-    peer->code.sent.insert(meeting.resident.begin(), meeting.resident.end());
-    peer->back = routes_.name_for(*peer);
+    const NodeId name = routes_.name_for(meeting.peer, peer->back());
     if (is_new) all_.add(peer);  // before anything points to it, and memory is too short for more
     link->settled();
-    peer->lane = link->lane();
-    peer->link = std::move(link);
-    peer->lost.reset();
-    peer->broken_since.reset();
-    peer->meeting.store(++meetings_, std::memory_order_relaxed);
-    peer->hang_up = std::move(meeting.hang_up);
+    peer->meet(std::move(meeting.peer), name, std::move(link), ++meetings_, std::move(meeting.hang_up));
     try {
-        enter(*peer);
-        log().info("{}: met {} ({} lane)", name_(), who(*peer), peer->lane);
+        enter(*peer, meeting.resident);
+        log().info("{}: met {} ({} lane)", name_(), who(*peer), peer->lane());
     } catch (const std::bad_alloc&) {
         link_ends_.lose(*peer, Error(ErrorCode::overloaded, "no memory"));
         throw;
     }
     lead_.wake();
-    return Adopted{peer, peer->meeting, true};
+    return Adopted{peer, peer->meeting(), true};
 }
 
-// Makes the peer reachable by its id, and sends it the frames that were kept for it.
-void Peers::enter(PeerState& peer) {
+// Makes the peer reachable by its name, and sends it the frames that were kept for it.
+void Peers::enter(PeerState& peer, const std::vector<Digest>& resident) {
+    peer.code.sent.insert(resident.begin(), resident.end());
     routes_.enter(peer);
-    if (!peer.member) return;
-    AbsentMembers::Met kept_for = absent_.met(peer.id, peer.process);
+    if (!peer.is_member()) return;
+    AbsentMembers::Met kept_for = absent_.met(peer.id(), peer.identity().process);
     peer.sends.sent_on = std::move(kept_for.sent_on);
     for (const ByteBuffer& kept : kept_for.frames) {
         const wire::Frame frame = wire::frame_in(kept);
@@ -77,7 +62,7 @@ bool Peers::linked(const PeerState& peer) const {
 
 void Peers::lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why) {
     const Hold hold(lead_.mutex());
-    if (peer->link && !peer->lost && peer->meeting == meeting) link_ends_.lose(*peer, std::move(why));
+    if (!peer->lost() && peer->meeting() == meeting) link_ends_.lose(*peer, std::move(why));
 }
 
 void Peers::member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why) {
@@ -97,7 +82,7 @@ Result<std::shared_ptr<PeerState>> Peers::linked(NodeId to) const {
     const Hold hold(lead_.mutex());
     const PeerState* found = routes_.to(to);
     for (const auto& each : all_)
-        if (each.get() == found && each->back == to) return each;
+        if (each.get() == found && each->back() == to) return each;
     if (is_client(to))
         return fail(ErrorCode::invalid, "{} has no link to client {:x}: only the node that a client met can call it",
                     name_(), to);
@@ -108,7 +93,7 @@ Result<std::shared_ptr<PeerState>> Peers::linked(NodeId to) const {
 std::shared_ptr<PeerState> Peers::linked_at(std::string_view address) const {
     const Hold hold(lead_.mutex());
     for (const auto& peer : all_)  // a member's address may be its own word: the control plane knows
-        if (peer->address == address && !peer->member && peer->linked()) return peer;
+        if (peer->identity().address == address && !peer->is_member() && peer->linked()) return peer;
     return nullptr;
 }
 
@@ -117,14 +102,14 @@ bool Peers::knows_owner(NodeId owner) const {
     const Hold hold(lead_.mutex());
     return std::any_of(all_.begin(), all_.end(), [owner](const auto& peer) {
         engine_lock_is_held();
-        return peer->link && peer->back == owner;
+        return peer->link() && peer->back() == owner;
     });
 }
 
 bool Peers::reaches(NodeId node, std::string_view address) const {
     const Hold hold(lead_.mutex());
     const PeerState* peer = routes_.member(node);
-    return peer != nullptr && peer->address == address;
+    return peer != nullptr && peer->identity().address == address;
 }
 
 std::size_t Peers::count() const {
@@ -134,7 +119,7 @@ std::size_t Peers::count() const {
 
 NodeDescription Peers::describe(const PeerState& peer) const {
     const Hold hold(lead_.mutex());
-    return {peer.id, peer.address, peer.triple, peer.lane, peer.node_count};
+    return {peer.id(), peer.identity().address, peer.identity().triple, peer.lane(), peer.identity().node_count};
 }
 
 Peer::Counters Peers::counters(const PeerState& peer) const {
@@ -143,13 +128,13 @@ Peer::Counters Peers::counters(const PeerState& peer) const {
 }
 
 bool Peers::remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer) {
-    if (peer->link || !(is_client(peer->id) || peer.use_count() == 2)) return false;
+    if (peer->link() || !(is_client(peer->id()) || peer.use_count() == 2)) return false;
     all_.remove(index);
     return true;
 }
 
 void Peers::forget_meetings() {
-    for (const auto& peer : all_) peer->forget_meeting(link_ends_.dropped());
+    for (const auto& peer : all_) (void)peer->end_meeting(link_ends_.dropped());
 }
 
 }  // namespace rove

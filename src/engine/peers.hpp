@@ -21,16 +21,10 @@ inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
 
 // The result of a meeting: the other end's identity, and what the two have agreed on.
 struct Meeting {
-    NodeId id, my_id;
-    bool member;
-    AbsentMembers::Process process{};  // of a member
-    std::string address, triple;
-    std::uint32_t node_count;
-    std::vector<Digest> resident;
-    bool has_residents = false;
-    bool replace = false;        // an existing link to the peer is broken, as the other end has reported
-    std::uint32_t features = 0;  // that both ends have
-    std::function<void(const Error&)> hang_up;
+    PeerIdentity peer;
+    std::vector<Digest> resident;  // packages that the peer has
+    bool replace = false;          // an existing link to the peer is broken, as the other end has reported
+    PeerState::HangUp hang_up;
 };
 
 class Peers {
@@ -105,7 +99,7 @@ public:
 private:
     friend struct EngineView;  // tests/node/engine_view.hpp
 
-    void enter(PeerState& peer) REQUIRES(lock_of<EngineLock>);
+    void enter(PeerState& peer, const std::vector<Digest>& resident) REQUIRES(lock_of<EngineLock>);
 
     Engine& engine_;
     Lead& lead_;

@@ -8,8 +8,8 @@ using fabric::Traffic;
 
 bool RoomWaits::One::has_room() const {
     if (!peer.linked()) return true;  // there will be no room: the wait ends with an error
-    const bool free = traffic == Traffic::replies || !peer.sends.frame_open;
-    return free && peer.outbox_of(traffic).is_empty() && peer.link->has_room(traffic, bytes);
+    const bool free = traffic == Traffic::replies || !peer.sends.has_open_frame();
+    return free && peer.outbox_of(traffic).is_empty() && peer.link()->has_room(traffic, bytes);
 }
 
 unsigned RoomWaits::tell() {
@@ -50,7 +50,7 @@ Status RoomWaits::wait(PeerState& peer, HeldLock& lock, Traffic traffic, std::si
                         who(peer));
     }
     if (!peer.linked())
-        return fail(ErrorCode::disconnected, "{} went while a call waited for room{}", who(peer), because(peer.gone));
+        return fail(ErrorCode::disconnected, "{} went while a call waited for room{}", who(peer), because(peer.gone()));
     return {};
 }
 

@@ -74,12 +74,12 @@ void Turns::watch(Lead::Turn& turn) noexcept try {
         watch.version = peers_.links_version();
         watch.links.clear();
         for (const auto& peer : peers_.all())
-            if (peer->link) watch.links.push_back(peer->link);
+            if (peer->link()) watch.links.push_back(peer->link());
     }
     watch.signals.clear();
     // A parked call is there already: what it waits for comes among replies, or with a wake().
     for (const auto& peer : peers_.all())
-        if (peer->link) peer->link->await(watch.signals, takes_calls(*peer) && turn.runs_functions());
+        if (peer->link()) peer->link()->await(watch.signals, takes_calls(*peer) && turn.runs_functions());
 } catch (const std::bad_alloc&) {
     turn.watch.clear();
 }
@@ -87,7 +87,7 @@ void Turns::watch(Lead::Turn& turn) noexcept try {
 bool Turns::waits_for_room() const {
     return !rooms_.is_empty() || std::any_of(peers_.all().begin(), peers_.all().end(), [](const auto& peer) {
         engine_lock_is_held();
-        return peer->link && peer->link->broken() == nullptr && peer->has_frames_waiting();
+        return peer->link() && peer->link()->broken() == nullptr && peer->has_frames_waiting();
     });
 }
 
@@ -102,16 +102,17 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
     rest.restless = (local_.parked() && !local_.parked()->waits_for_thread()) || !rooms_.is_empty();
     rest.pending = !local_.is_empty() && !local_.parked() && turn.runs_functions();
     for (const auto& peer : peers_.all()) {
-        if (!peer->link) continue;
-        const bool ended = peer->link->broken() != nullptr;
+        if (!peer->link()) continue;
+        const bool ended = peer->link()->broken() != nullptr;
         const bool sends = !ended && peer->has_frames_waiting();
-        if (ended && LinkEnds::awaits_goodbye(*peer)) no_later(*peer->broken_since + kGoodbyeWait);
-        rest.restless = rest.restless || sends || peer->calls.waits_to_stage ||
+        if (ended && LinkEnds::awaits_goodbye(*peer)) no_later(peer->goodbye_until());
+        rest.restless = rest.restless || sends || peer->calls.waits_to_stage() ||
                         (peer->calls.parked && !peer->calls.parked->waits_for_thread()) ||
-                        (peer->calls.gathering != nullptr && peer->calls.gathering->is_called());
-        rest.pending = rest.pending || peer->lost || peer->link->pending(takes_calls(*peer) && turn.runs_functions());
+                        (peer->calls.gathering() != nullptr && peer->calls.gathering()->is_called());
+        rest.pending =
+            rest.pending || peer->lost() || peer->link()->pending(takes_calls(*peer) && turn.runs_functions());
         if (turn.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->calls.parked);
-        if (!peer->link->by_messages() || !peer->calls.staged.is_empty()) no_later(Clock::now() + kSleepMax);
+        if (!peer->link()->by_messages() || !peer->calls.staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }
     rest.pending = rest.pending || (own_calls_.has_ends_to_tell() && turn.runs_functions() && !Runner::is_deep());
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
@@ -167,16 +168,16 @@ unsigned Turns::housekeep(Lead::Turn& turn) {
     for (std::size_t i = 0; i < peers_.all().size();) {
         const std::shared_ptr<PeerState> peer = peers_.all()[i];
         expire(peer->calls.parked);
-        if (peer->lost && peer->link) {
-            const fabric::Link* const gone = peer->link.get();
+        if (peer->lost()) {
+            const fabric::Link* const gone = peer->link().get();
             const auto is_read = [&peer]() REQUIRES(lock_of<EngineLock>) {
-                return peer->calls.gathering != nullptr && peer->calls.gathering->keeps_mailbox();
+                return peer->calls.gathering() != nullptr && peer->calls.gathering()->keeps_mailbox();
             };
             const bool was_read = is_read();
             (void)dispatcher_.serve(*peer, turn);  // what it sent before it went still counts
             if (lead_.lost(turn)) return changed;
             // It may have been met again while a function ran; or a run has the mailbox, and what else it sent comes after that.
-            if (peer->link.get() == gone && peer->lost && !was_read && !is_read()) link_ends_.clean_up(*peer);
+            if (peer->link().get() == gone && peer->lost() && !was_read && !is_read()) link_ends_.clean_up(*peer);
             ++changed;
         }
         if (!peers_.remove_unneeded(i, peer)) ++i;
@@ -212,9 +213,9 @@ bool Turns::others_wait(const PeerState& read, TimePoint now) {
         return true;
     if (const auto first = own_calls_.first_deadline(); first && *first <= now) return true;
     for (const auto& peer : peers_.all()) {
-        const bool waits = peer.get() != &read
-                               ? peer->has_work()
-                               : peer->link && (peer->link->pending(false) || peer->lost || peer->has_frames_waiting());
+        const bool waits = peer.get() != &read ? peer->has_work()
+                                               : peer->link() && (peer->link()->pending(false) || peer->lost() ||
+                                                                  peer->has_frames_waiting());
         if (waits) return true;
     }
     if (!fabric_->needs_progress() || now - progressed_at_ < kProgressEvery) return false;

@@ -23,7 +23,7 @@ inline constexpr unsigned kQuietRunsOfPeerMax = kQuietRunsMax / 4;
 // waiting for a frame after them in the same mailbox: from then on they are refused.
 inline constexpr auto kQuietHoldFor = std::chrono::seconds(10);
 
-struct PeerState;
+class PeerState;
 
 class QuietRuns {
 public:

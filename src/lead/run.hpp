@@ -16,7 +16,7 @@
 namespace rove {
 
 class Gathering;
-struct PeerState;
+class PeerState;
 
 // A function, or a callback of a call that ended, that runs in the leader's thread.
 struct Run {

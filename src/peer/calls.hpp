@@ -21,7 +21,7 @@
 
 namespace rove {
 
-struct PeerState;
+class PeerState;
 namespace detail {
 struct Callable;
 }

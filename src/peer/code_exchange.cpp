@@ -57,13 +57,13 @@ std::shared_ptr<const ByteBuffer> CodeExchange::slice_for(const PackageStore& pa
 // Sends one form of a package, where this process has it for the peer's target. False: it was not sent.
 Result<bool> CodeExchange::send(PeerState& to, PackageStore& package, Forms form, bool with_manifest, Traffic among) {
     // A client runs what its own program has: it may know the function, but takes no code.
-    if (is_client(to.id)) return false;
+    if (is_client(to.id())) return false;
     std::uint32_t part = 0;
-    const std::shared_ptr<const ByteBuffer> slice = slice_for(package, to.triple, form, part);
+    const std::shared_ptr<const ByteBuffer> slice = slice_for(package, to.identity().triple, form, part);
     if (!slice) return false;
     const auto send_all = [&](std::uint32_t number, Bytes bytes) REQUIRES(lock_of<EngineLock>) -> Status {
         for (std::size_t offset = 0; offset < bytes.size();) {
-            ROVE_TRY(const std::size_t sent, send_piece(to, among, to.id, {package.digest(), number}, bytes, offset));
+            ROVE_TRY(const std::size_t sent, send_piece(to, among, to.id(), {package.digest(), number}, bytes, offset));
             offset += sent;
         }
         return {};
@@ -80,13 +80,13 @@ Result<std::size_t> CodeExchange::send_piece(PeerState& to, Traffic among, NodeI
     chunk.offset = static_cast<std::uint32_t>(offset);
     chunk.total_bytes = static_cast<std::uint32_t>(part.size());
     ROVE_CHECK(sender_.send(to, among, {.kind = Kind::code, .node = asker}, raw(chunk), piece));
-    to.counters.code_bytes_sent += piece.size();
+    to.count_code_sent(piece.size());
     return piece.size();
 }
 
 // False: this node has no code for it, or owes that peer too much already.
 bool CodeExchange::answer(PeerState& from, const wire::NeedCode& need, const PackageStore& package) {
-    if (is_client(need.asker) || is_client(from.id)) return false;
+    if (is_client(need.asker) || is_client(from.id())) return false;
     CodeAnswer answer{.need = need, .package = package.digest(), .part_count = 1, .is_all = true};
     for (const Forms form : {Forms::image, Forms::bitcode})
         if (std::uint32_t part = 0; slice_for(package, text_of(need.triple), form, part) != nullptr)
@@ -156,19 +156,19 @@ void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
         added = part_arrived(from, chunk, arrival.taken(piece).take());
     }
     if (!added && is_transient(added.error())) {
-        from.code.refused = {chunk.package, added.error()};
+        from.code.refuse(chunk.package, added.error());
         give_up_parked(from, chunk.package, added.error());
     } else if (!added) {
         refuse(from, frame, added.error().message());
-    } else if (chunk.part == 0 && from.code.refused && from.code.refused->first == chunk.package) {
-        from.code.refused.reset();  // there was room for its manifest
+    } else if (chunk.part == 0) {
+        from.code.accept(chunk.package);  // there was room for its manifest
     }
 }
 
 // A peer that only passed the chunk on is not to blame: it cannot tell what the chunk is a piece of.
 void CodeExchange::refuse(PeerState& from, const wire::Frame& frame, std::string_view what) {
     if (frame.header.hops == 0)
-        return from.link->break_with(
+        return from.link()->break_with(
             Error(ErrorCode::invalid, fmt::format("{} sent a code chunk {}", who(from), what)));
     complaints_.say(name_(), fmt::format("dropped a code chunk {}, which {} passed on", what, who(from)));
 }
@@ -204,7 +204,7 @@ Status CodeExchange::part_arrived(PeerState& from, const wire::CodeChunk& chunk,
     if (chunk.part == 0) {
         ROVE_TRY(const std::shared_ptr<PackageStore> store, PackageStore::from_manifest(bytes));
         if (store->digest() != package) return fail(ErrorCode::invalid, "whose manifest is not that of its digest");
-        ROVE_TRY(const std::shared_ptr<PackageStore> kept, cache_->add(store, false, from.back));
+        ROVE_TRY(const std::shared_ptr<PackageStore> kept, cache_->add(store, false, from.back()));
         from.code.sent.insert(package);  // it has the package, so it need not be sent it
         return {};
     }
@@ -228,25 +228,25 @@ void CodeExchange::ask(PeerState* from, Parked& parked, NodeId origin) {
         parked.refuse(Error(ErrorCode::unsupported, "nobody is left to ask for its code"));
         return;
     }
-    parked.was_asked(whom->back, origin);
-    if (origin == whom->back) origin = whom->id;
-    wire::NeedCode need{.function = parked.function, .asker = whom->my_id, .origin = origin, .handle = parked.handle};
+    parked.was_asked(whom->back(), origin);
+    if (origin == whom->back()) origin = whom->id();
+    wire::NeedCode need{.function = parked.function, .asker = whom->my_id(), .origin = origin, .handle = parked.handle};
     const std::string_view triple = code::host_triple();
     triple.copy(need.triple.data(), need.triple.size() - 1);
-    sender_.send_or_cut(*whom, {.kind = Kind::need, .node = from != nullptr ? from->id : origin}, raw(need), {});
+    sender_.send_or_cut(*whom, {.kind = Kind::need, .node = from != nullptr ? from->id() : origin}, raw(need), {});
 }
 
 // Each peer asks for itself. A member also passes on what others ask; a client has nobody to pass on for.
 bool CodeExchange::speaks_for(const PeerState& from, NodeId asker) const {
-    return asker == from.id || (!is_client(from.id) && home_of(asker) < std::max(1U, routes_.node_count())) ||
-           is_client(from.my_id);
+    return asker == from.id() || (!is_client(from.id()) && home_of(asker) < std::max(1U, routes_.node_count())) ||
+           is_client(from.my_id());
 }
 
 // False: there is no way on from here.
 bool CodeExchange::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
     // A client takes no code, so its questions are not passed on. Members ask one another; a client of another node passes no questions to that
     // node and none from it, because the node would be asked in the name of nodes that it does not know.
-    if (&from == &to || is_client(need.asker) || !from.is_fellow() || to.back != to.id) return false;
+    if (&from == &to || is_client(need.asker) || !from.is_fellow() || to.back() != to.id()) return false;
     const QuestionsPassedOn::Added added = passed_on_.add(from, to, need, Clock::now());
     if (added != QuestionsPassedOn::Added::asked) return added == QuestionsPassedOn::Added::asked_once;
     if (sender_.send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return true;
@@ -268,7 +268,7 @@ void CodeExchange::lack(PeerState& from, const wire::NeedCode& need) noexcept {
 void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
     auto need = read<Kind::need, wire::NeedCode>(frame);
     if (!speaks_for(from, need.asker)) {
-        from.link->break_with(Error(
+        from.link()->break_with(Error(
             ErrorCode::invalid, fmt::format("{} asked for code in the name of {}", who(from), who(need.asker, {}))));
         return;
     }
@@ -284,13 +284,13 @@ void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
             need.function = own_functions_.shipped_as(named);
             from.code.bindings.forget(named, need.handle);
             sender_.send_or_cut(from,
-                                {.kind = Kind::bind, .flags = wire::kMeant, .handle = need.handle, .node = from.id},
+                                {.kind = Kind::bind, .flags = wire::kMeant, .handle = need.handle, .node = from.id()},
                                 need.function.raw(), {});
         }
     }
     const std::shared_ptr<PackageStore> package = package_with(need.function);
     if (package && answer(from, need, *package)) return;
-    PeerState* origin = need.origin != from.my_id && need.origin != routes_.id() ? routes_.to(need.origin) : nullptr;
+    PeerState* origin = need.origin != from.my_id() && need.origin != routes_.id() ? routes_.to(need.origin) : nullptr;
     if (origin != nullptr && pass_on_need(from, *origin, need.origin, need)) return;
     lack(from, need);
 }
@@ -303,7 +303,7 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
         return;
     }
     const auto answer = [&](std::optional<Parked>& parked) REQUIRES(lock_of<EngineLock>) {
-        if (!parked || !parked->waits_for_code_of(from.back) || !parked->is_about(need.function, need.handle)) return;
+        if (!parked || !parked->waits_for_code_of(from.back()) || !parked->is_about(need.function, need.handle)) return;
         if (parked->code_has_come())
             return;  // who sends one form says that the other is lacking, also after what came has made way
         const std::shared_ptr<PackageStore> package = package_with(parked->function);
@@ -326,7 +326,7 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
 void CodeExchange::give_up_parked(PeerState& from, const Digest& package, const Error& why) {
     for (std::optional<Parked>* parked : {&from.calls.parked, &local_parked_}) {
         if (!*parked || !(*parked)->waits_for_code()) continue;
-        if (parked != &from.calls.parked && !(*parked)->waits_for_code_of(from.back)) continue;
+        if (parked != &from.calls.parked && !(*parked)->waits_for_code_of(from.back())) continue;
         const auto offered = package_with((*parked)->function);
         if (!offered || offered->digest() == package) (*parked)->refuse(why);
     }
@@ -348,7 +348,7 @@ void CodeExchange::ask_again_later() {
 // for as long as somebody keeps sending pieces.
 void CodeExchange::is_arriving(PeerState& from, const Digest& package) {
     std::optional<Parked>& parked = from.calls.parked;
-    if (!is_client(from.id) || !parked || !parked->waits_for_code_of(from.back)) return;
+    if (!is_client(from.id()) || !parked || !parked->waits_for_code_of(from.back())) return;
     if (const auto store = package_with(parked->function); store && store->digest() == package)
         parked->is_arriving(Clock::now());
 }
@@ -377,14 +377,15 @@ void CodeExchange::on_bind(PeerState& from, const wire::Frame& frame) {
 // Refuses a package that the peer cannot run.
 Status CodeExchange::check_forms(const PeerState& peer, const PackageStore& package) const {
     if (peer.code.sent.contains(package.digest())) return {};
-    const bool fits = (includes(options_.forms, Forms::image) && package.slice_index(peer.triple, Forms::image)) ||
-                      (includes(options_.forms, Forms::bitcode) && package.slice_index(peer.triple, Forms::bitcode));
+    const bool fits =
+        (includes(options_.forms, Forms::image) && package.slice_index(peer.identity().triple, Forms::image)) ||
+        (includes(options_.forms, Forms::bitcode) && package.slice_index(peer.identity().triple, Forms::bitcode));
     if (fits) return {};
     std::string targets;
     bool is_for_peer = false;
     for (const wire::Slice& slice : package.manifest().slices) {
         targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
-        is_for_peer = is_for_peer || slice.triple == peer.triple;
+        is_for_peer = is_for_peer || slice.triple == peer.identity().triple;
     }
     if (is_for_peer)
         return fail(ErrorCode::unsupported,
@@ -392,7 +393,7 @@ Status CodeExchange::check_forms(const PeerState& peer, const PackageStore& pack
                     package.manifest().name, targets, options_.forms == Forms::image ? "image" : "bitcode");
     return fail(ErrorCode::unsupported,
                 "package {} has no form for {}, the target of {}; it has{}; build it with --target {}",
-                package.manifest().name, peer.triple, who(peer), targets, peer.triple);
+                package.manifest().name, peer.identity().triple, who(peer), targets, peer.identity().triple);
 }
 
 }  // namespace rove

@@ -16,7 +16,7 @@ namespace rove {
     return address.empty() ? fmt::format("node {}", id) : fmt::format("node {} at {}", id, address);
 }
 [[nodiscard]] inline std::string who(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
-    return who(peer.id, peer.address);
+    return who(peer.id(), peer.identity().address);
 }
 
 // The error of calls that still wait when a node has ended.

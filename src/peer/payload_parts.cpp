@@ -13,7 +13,7 @@ bool PayloadParts::add(PeerState& from, const wire::Frame& frame) {
     wire::Part part;
     std::memcpy(&part, frame.extra.data(), sizeof part);
     const auto wrong = [&from](std::string_view what) REQUIRES(lock_of<EngineLock>) {
-        from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
+        from.link()->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
         return false;
     };
     if (part.total_bytes > wire::kMessageBytesMax) return wrong("of a payload over the limit");
@@ -26,11 +26,11 @@ bool PayloadParts::add(PeerState& from, const wire::Frame& frame) {
         const std::size_t room = SpareMemory::room_for(part.total_bytes);
         if (!from.calls.staged.may_begin(room)) return wrong("beyond what may arrive at once");
         // All peers together have as many payloads on their way here as may be: this one waits in its mailbox.
-        from.calls.waits_to_stage = bytes_ + room > kAllStagedBytesMax;
-        if (from.calls.waits_to_stage) return false;
+        from.calls.set_waits_to_stage(bytes_ + room > kAllStagedBytesMax);
+        if (from.calls.waits_to_stage()) return false;
         Result<LargeBytes> place = memory_->take(part.total_bytes);
         if (!place) {
-            from.link->break_with(Error(ErrorCode::overloaded, name_() + ": " + place.error().message()));
+            from.link()->break_with(Error(ErrorCode::overloaded, name_() + ": " + place.error().message()));
             return false;
         }
         from.calls.staged.begin(part.number, std::move(*place), Clock::now());  // first: there may be no memory
@@ -48,20 +48,20 @@ std::optional<LargeBytes> PayloadParts::take(PeerState& from, const wire::Staged
 unsigned PayloadParts::cut_off_slow_senders(TimePoint now) {
     const bool room_wanted = std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
         engine_lock_is_held();
-        return peer->link && peer->calls.waits_to_stage;
+        return peer->link() && peer->calls.waits_to_stage();
     });
     unsigned cut = 0;
     for (const auto& peer : peers_) {
         if (!peer->linked() || peer->calls.staged.is_empty()) continue;
-        const std::uint64_t taken = peer->link->lines_read(Traffic::calls);
-        const bool goes_on = std::exchange(peer->calls.taken_at_look, taken) != taken;
-        const bool kept = peer->link->keeps_back(Traffic::calls);
-        const bool waits = peer->link->pending() && !goes_on && !peer->owes_code() && !peer->has_backlog();
-        const auto next = peer->calls.waits_to_stage ? Staging::Next::waits_here
-                          : kept || waits            ? Staging::Next::other
-                                                     : Staging::Next::nothing;
+        const std::uint64_t taken = peer->link()->lines_read(Traffic::calls);
+        const bool goes_on = peer->calls.note_progress(taken);
+        const bool kept = peer->link()->keeps_back(Traffic::calls);
+        const bool waits = peer->link()->pending() && !goes_on && !peer->owes_code() && !peer->has_backlog();
+        const auto next = peer->calls.waits_to_stage() ? Staging::Next::waits_here
+                          : kept || waits              ? Staging::Next::other
+                                                       : Staging::Next::nothing;
         if (const auto what = peer->calls.staged.too_slow(now, next, room_wanted)) {
-            peer->link->break_with(Error(ErrorCode::overloaded, fmt::format("{} {}", who(*peer), *what)));
+            peer->link()->break_with(Error(ErrorCode::overloaded, fmt::format("{} {}", who(*peer), *what)));
             ++cut;
         }
     }

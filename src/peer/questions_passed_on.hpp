@@ -17,7 +17,7 @@
 
 namespace rove {
 
-struct PeerState;
+class PeerState;
 
 class QuestionsPassedOn {
 public:

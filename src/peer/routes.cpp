@@ -5,32 +5,32 @@
 
 namespace rove {
 
-NodeId Routes::name_for(const PeerState& peer) {
-    if (peer.member || is_client(peer.id)) return peer.id;
-    const bool has_name = (peer.back & kForeignBit) != 0 && !is_client(peer.back);
-    return has_name ? peer.back : node_.new_foreign_name();
+NodeId Routes::name_for(const PeerIdentity& met, NodeId former) {
+    if (met.member || is_client(met.id)) return met.id;
+    const bool has_name = (former & kForeignBit) != 0 && !is_client(former);
+    return has_name ? former : node_.new_foreign_name();
 }
 
 void Routes::enter(PeerState& peer) {
     routed_id_ = kNoNode;
-    if (is_client(peer.id)) {
-        clients_[peer.id] = &peer;
-    } else if (!peer.member) {
-        foreign_[peer.back] = &peer;
+    if (is_client(peer.id())) {
+        clients_[peer.id()] = &peer;
+    } else if (!peer.is_member()) {
+        foreign_[peer.back()] = &peer;
     } else {
-        if (members_.size() <= peer.id) members_.resize(peer.id + 1, nullptr);
-        members_[peer.id] = &peer;
+        if (members_.size() <= peer.id()) members_.resize(peer.id() + 1, nullptr);
+        members_[peer.id()] = &peer;
     }
 }
 
 void Routes::leave(const PeerState& peer) {
     routed_id_ = kNoNode;
-    if (peer.member && member(peer.id) == &peer) members_[peer.id] = nullptr;
+    if (peer.is_member() && member(peer.id()) == &peer) members_[peer.id()] = nullptr;
     const auto erase = [&peer](auto& from, NodeId name) {
         if (const auto found = from.find(name); found != from.end() && found->second == &peer) from.erase(found);
     };
-    erase(clients_, peer.id);
-    erase(foreign_, peer.back);
+    erase(clients_, peer.id());
+    erase(foreign_, peer.back());
 }
 
 PeerState* Routes::to(NodeId node) const {
@@ -50,7 +50,7 @@ PeerState* Routes::to(NodeId node) const {
 }
 
 bool Routes::sends_on(const PeerState& from, const wire::FrameHeader& header) const {
-    return wire::rule_of(header.kind).routed != wire::Routed::no && header.node != from.my_id && header.node != id();
+    return wire::rule_of(header.kind).routed != wire::Routed::no && header.node != from.my_id() && header.node != id();
 }
 
 }  // namespace rove

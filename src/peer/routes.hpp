@@ -19,7 +19,8 @@
 
 namespace rove {
 
-struct PeerState;
+class PeerState;
+struct PeerIdentity;
 namespace wire {
 struct FrameHeader;
 }
@@ -37,7 +38,8 @@ public:
     // ---- of the engine
 
     // The name by which this node addresses a peer that it has just met: its id, or a foreign name, which the peer keeps if it has one.
-    [[nodiscard]] NodeId name_for(const PeerState& peer) REQUIRES(lock_of<EngineLock>);
+    // `former`: its name so far (PeerState::back), kNoNode for a new peer.
+    [[nodiscard]] NodeId name_for(const PeerIdentity& met, NodeId former) REQUIRES(lock_of<EngineLock>);
     // Frames for its name are sent to the peer from now on. Throws std::bad_alloc, and the peer is not entered.
     void enter(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Reverses enter(). Needs no memory; does nothing for a peer that is not entered.

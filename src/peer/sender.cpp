@@ -14,7 +14,7 @@ namespace {
 
 // A call that was sent on for someone else.
 bool is_sent_on(const PeerState& peer, const wire::FrameHeader& header) REQUIRES(lock_of<EngineLock>) {
-    return header.kind == Kind::call && (header.flags & wire::kNoReply) == 0 && header.node != peer.my_id;
+    return header.kind == Kind::call && (header.flags & wire::kNoReply) == 0 && header.node != peer.my_id();
 }
 Forwarded forwarded(const wire::FrameHeader& header, std::uint64_t position) {
     return {position, header.node, header.call, header.generation, header.hops};
@@ -23,19 +23,19 @@ Forwarded forwarded(const wire::FrameHeader& header, std::uint64_t position) {
 }  // namespace
 
 Status Sender::send(PeerState& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload) {
-    if (!peer.link || peer.lost)
+    if (!peer.link() || peer.lost())
         return fail(ErrorCode::disconnected, "{} is gone{}", who(peer),
-                    because(peer.lost ? peer.lost->message() : peer.gone));
+                    because(peer.lost() ? peer.lost()->message() : peer.gone()));
     header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     const std::size_t bytes = wire::kHeaderBytes + header.body_bytes;
     Outbox& outbox = peer.outbox_of(traffic);
-    if (outbox.is_empty() && !(peer.sends.frame_open && traffic == Traffic::calls)) {
-        if (std::byte* frame = peer.link->reserve(traffic, bytes)) {
+    if (outbox.is_empty() && !(peer.sends.has_open_frame() && traffic == Traffic::calls)) {
+        if (std::byte* frame = peer.link()->reserve(traffic, bytes)) {
             fill_body(frame, extra, payload);
-            peer.link->publish(traffic, header);
-            if (is_sent_on(peer, header)) remember_sent_on(peer, header, peer.link->lines_published(Traffic::calls));
-            if (peer.link->by_messages()) wake_();
+            peer.link()->publish(traffic, header);
+            if (is_sent_on(peer, header)) remember_sent_on(peer, header, peer.link()->lines_published(Traffic::calls));
+            if (peer.link()->by_messages()) wake_();
             return {};
         }
     }
@@ -61,7 +61,7 @@ void Sender::cut_whom_most_waits_for(std::size_t more) {
         if (most == nullptr || peer->bytes_waiting_in_all() > most->bytes_waiting_in_all()) most = peer.get();
     }
     if (stays + more <= kAllOutboxBytesMax) return;
-    most->link->break_with(
+    most->link()->break_with(
         Error(ErrorCode::overloaded,
               fmt::format("{} bytes wait for all peers of {}, the most there may, and {} of them for {}",
                           waiting_bytes_, name_(), most->bytes_waiting_in_all(), who(*most))));
@@ -78,16 +78,16 @@ unsigned Sender::flush(PeerState& peer) {
     unsigned sent = 0;
     for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
         Outbox& outbox = peer.outbox_of(traffic);
-        while (!outbox.is_empty() && peer.link && !(peer.sends.frame_open && traffic == Traffic::calls)) {
+        while (!outbox.is_empty() && peer.link() && !(peer.sends.has_open_frame() && traffic == Traffic::calls)) {
             const ByteBuffer& waiting = outbox.front();
-            std::byte* frame = peer.link->reserve(traffic, waiting.size());
+            std::byte* frame = peer.link()->reserve(traffic, waiting.size());
             if (frame == nullptr) break;
             wire::FrameHeader header;
             std::memcpy(&header, waiting.data(), sizeof header);
             fill_body(frame, {}, Bytes(waiting).subspan(wire::kHeaderBytes));
-            peer.link->publish(traffic, header);
+            peer.link()->publish(traffic, header);
             if (is_sent_on(peer, header))
-                peer.sends.sent_on.sent(forwarded(header, peer.link->lines_published(Traffic::calls)));
+                peer.sends.sent_on.sent(forwarded(header, peer.link()->lines_published(Traffic::calls)));
             outbox.pop();
             ++sent;
         }
@@ -98,11 +98,11 @@ unsigned Sender::flush(PeerState& peer) {
 // For frames that others wait for: if one can be neither sent nor queued, for lack of room or memory, cuts the link, whose end informs them.
 bool Sender::send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept try {
     Status sent = send(peer, Traffic::replies, header, extra, payload);
-    if (!sent && sent.error().code() == ErrorCode::overloaded && peer.link)
-        peer.link->break_with(std::move(sent.error()));
+    if (!sent && sent.error().code() == ErrorCode::overloaded && peer.link())
+        peer.link()->break_with(std::move(sent.error()));
     return sent.has_value();
 } catch (const std::bad_alloc&) {
-    if (peer.link) peer.link->break_with(no_memory());
+    if (peer.link()) peer.link()->break_with(no_memory());
     return false;
 }
 
@@ -126,14 +126,15 @@ void Sender::route(const wire::Frame& frame) noexcept try {
     PeerState* peer = routes_.to(frame.header.node);
     wire::FrameHeader header = frame.header;
     if (peer != nullptr && peer->is_foreign()) {
-        header.node = peer->id;
-        if (header.handle == routes_.id() && header.kind == Kind::reply) header.handle = peer->my_id;
+        header.node = peer->id();
+        if (header.handle == routes_.id() && header.kind == Kind::reply) header.handle = peer->my_id();
     }
-    if (peer != nullptr && (send_or_cut(*peer, header, frame.extra, frame.payload) || !peer->member)) return;
+    if (peer != nullptr && (send_or_cut(*peer, header, frame.extra, frame.payload) || !peer->is_member())) return;
     // The home of its caller may be met again: a reply waits for that. Otherwise its caller is gone, and so is the call.
     if (!wire::is_answer(header.kind)) return;
     const NodeId home = home_of(header.node);
-    if (peer != nullptr) absent_.lost(home, peer->process, who(*peer) + " cannot be reached");  // clean_up() says why
+    if (peer != nullptr)
+        absent_.lost(home, peer->identity().process, who(*peer) + " cannot be reached");  // clean_up() says why
     if (home == routes_.id() || (home & kForeignBit) != 0) return;
     const auto kept = absent_.keep(home, header, frame.extra, frame.payload, Clock::now());
     if (kept == AbsentMembers::Kept::full)

@@ -444,14 +444,14 @@ TEST_F(WithoutMemory, WhatAMemberHasTakenIsAnsweredAfterACut) {
         ASSERT_TRUE(soon([] { return hops_begun == kCalls; }));
         // The mailbox goes round, so that the first node knows that both were taken.
         for (int i = 0; i < 100; ++i) (void)error_of([&] { peer.sync(within(kPatience), fn<fill_mailbox>); });
-        const std::uint64_t meeting = member->meeting;
+        const std::uint64_t meeting = member->meeting();
         first.refuse(true);
         {
             const Hold hold(core.first_engine().lock());
-            member->link->break_with(Error(ErrorCode::overloaded, "cut by the test"));
+            member->link()->break_with(Error(ErrorCode::overloaded, "cut by the test"));
         }
         first.node().wake();
-        EXPECT_TRUE(soon([&] { return member->meeting != meeting; }));
+        EXPECT_TRUE(soon([&] { return member->meeting() != meeting; }));
         first.refuse(false);
         hops_end = true;
         for (Call<void>& call : calls) {

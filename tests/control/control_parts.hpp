@@ -58,12 +58,12 @@ protected:
         sockets_.push_back(ends[1]);
         const bool is_member = !is_client(id);
         auto [link, far] = neighbours_.open();
-        Meeting meeting{.id = id,
-                        .my_id = neighbours_.routes.id(),
-                        .member = is_member,
-                        .address = is_member ? address_of(id) : std::string(),
-                        .triple = "x86_64-linux-gnu",
-                        .node_count = 4,
+        Meeting meeting{.peer = {.id = id,
+                                 .my_id = neighbours_.routes.id(),
+                                 .member = is_member,
+                                 .address = is_member ? address_of(id) : std::string(),
+                                 .triple = "x86_64-linux-gnu",
+                                 .node_count = 4},
                         .resident = {}};
         return {.channel = std::make_shared<control::Channel>(
                     control::Socket(thread_.io(), asio::generic::stream_protocol(AF_UNIX, 0), ends[0]), open_),

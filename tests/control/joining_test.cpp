@@ -72,7 +72,7 @@ TEST_F(JoiningTest, IsLetInByTheOneThatGivesIdsAndMeetsTheOthers) {
     giver = std::make_unique<ByHand>(*this, std::vector{lets_in(giver, "unix:" + folder_ + "/nobody")});
     const ByHand asked(*this, {{.redirect = giver->address()}});
     const SomePeer peer = value_or_throw(join(asked));
-    EXPECT_EQ(peer->id, 0U);
+    EXPECT_EQ(peer->id(), 0U);
     EXPECT_TRUE(self_.is_member());
     EXPECT_EQ(self_.certificate().id, 1U);
     EXPECT_EQ(neighbours_.routes.id(), 1U);

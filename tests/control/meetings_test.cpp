@@ -154,7 +154,7 @@ TEST_F(MeetingsTest, AnAddressIsAMembersOnceItHasAnsweredThere) {
     expect_known(another, 0);
     const SomePeer client = value_or_throw(reach(another));
     EXPECT_EQ(state_of(0), State::gone);
-    EXPECT_EQ(client->my_id, client_id(0, 1)) << "whoever is there was met as any node is";
+    EXPECT_EQ(client->my_id(), client_id(0, 1)) << "whoever is there was met as any node is";
     const ByHand there(*this, {{.change = [](Welcome& welcome) { welcome.id = 2; }}});
     expect_known(there, 2);
     const SomePeer peer = value_or_throw(reach(there));

@@ -64,7 +64,7 @@ TEST_F(OpeningTest, AClientMeetsANodeAndWatchesTheLink) {
     EXPECT_EQ(end.met->id, 0U);
     ASSERT_TRUE(end.met->peer);
     EXPECT_TRUE(peers_.linked(*end.met->peer));
-    EXPECT_EQ(end.met->peer->my_id, client_id(0, 1));
+    EXPECT_EQ(end.met->peer->my_id(), client_id(0, 1));
     ASSERT_EQ(node.requests.size(), 1U);
     EXPECT_EQ(node.requests[0].key, wire::control::PublicKey{}) << "a client shows no key";
     EXPECT_EQ(servers_.size(), 1U);

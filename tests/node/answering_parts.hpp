@@ -27,9 +27,9 @@ protected:
         const Hold hold(idle_.lead.mutex());
         own_calls_.on_reply(&from, {{.kind = wire::Kind::reply,
                                      .flags = flags,
-                                     .handle = from.id,
+                                     .handle = from.id(),
                                      .generation = call.generation,
-                                     .node = from.my_id,
+                                     .node = from.my_id(),
                                      .call = call.slot,
                                      .hops = 1,
                                      .status = status},
@@ -72,7 +72,7 @@ protected:
                  told_.emplace_back(static_cast<const char*>(notify.argument));
              },
          .free_memory = [this](PeerState& peer,
-                               Bytes place) { freed_.emplace_back(peer.id, std::string(as_text(place))); }},
+                               Bytes place) { freed_.emplace_back(peer.id(), std::string(as_text(place))); }},
         /*first_generation=*/7};
     Answers answers_{{.lead = idle_.lead,
                       .runner = idle_.runner,

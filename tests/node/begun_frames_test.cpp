@@ -13,11 +13,11 @@ protected:
     // Another thread's call, for this one's frame may be open.
     void is_met_again() const {
         const auto core = detail::Edge::core(peer());
-        const std::uint64_t meeting = state().meeting;
+        const std::uint64_t meeting = state().meeting();
         core->first_engine().peers().lose(detail::Edge::state(peer()), meeting,
                                           Error(ErrorCode::disconnected, "the test cut it"));
         std::thread([&] { (void)peer().ping().get(); }).join();
-        ASSERT_NE(state().meeting, meeting);
+        ASSERT_NE(state().meeting(), meeting);
         EXPECT_EQ(count(), 2);  // the peer has told its handle again
     }
     Entry entry_ = Package::open(package("basics.c")).entry("count");
@@ -42,9 +42,9 @@ TEST_P(BegunFrames, AreDroppedOnTheirOwnLinkOnly) {
     auto earlier = std::make_unique<CallFrame>(peer().begin(entry_, 8));
     ASSERT_NO_FATAL_FAILURE(is_met_again());
     CallFrame later = peer().begin(entry_, 8);
-    ASSERT_TRUE(state().sends.frame_open);
+    ASSERT_TRUE(state().sends.has_open_frame());
     earlier.reset();
-    EXPECT_TRUE(state().sends.frame_open) << "others would write into the frame that is being filled";
+    EXPECT_TRUE(state().sends.has_open_frame()) << "others would write into the frame that is being filled";
     later.post();
     EXPECT_EQ(count(), 4);
 }
@@ -73,7 +73,7 @@ TEST_P(BegunFrames, WhoseTimeIsOverAreNotPosted) {
                 (void)frame.call().get();
         });
         EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.message();
-        EXPECT_FALSE(state().sends.frame_open) << "nobody can call there any more";
+        EXPECT_FALSE(state().sends.has_open_frame()) << "nobody can call there any more";
     }
     const Peer over = peer().limited(within(std::chrono::milliseconds(0)));
     EXPECT_EQ(error_of([&] { (void)over.begin(entry_, 8); }).code(), ErrorCode::timed_out);

@@ -99,7 +99,7 @@ protected:
         own.own_thread = false;
         return guests_.emplace_back(own, server_->address());
     }
-    [[nodiscard]] static std::uint64_t meeting(const Peer& peer) { return detail::Edge::state(peer)->meeting; }
+    [[nodiscard]] static std::uint64_t meeting(const Peer& peer) { return detail::Edge::state(peer)->meeting(); }
 
     std::unique_ptr<Node> server_;
     std::unique_ptr<Guest> honest_;
@@ -168,14 +168,14 @@ TEST_P(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
     })) << "all who hold the room are still there";
     (void)kept.node.poll(0ms);
     EXPECT_EQ(meeting(kept.link), kept_met);
-    EXPECT_TRUE(detail::Edge::state(kept.link)->linked()) << detail::Edge::state(kept.link)->gone;
+    EXPECT_TRUE(detail::Edge::state(kept.link)->linked()) << detail::Edge::state(kept.link)->gone();
     Guest& one = *std::next(guests_.begin());
     const PeerState& cut_off = *detail::Edge::state(one.link);
     EXPECT_TRUE(soon([&] {
         (void)one.node.poll(0ms);
-        return cut_off.gone.find("of the payloads that it has begun") != std::string::npos;
+        return cut_off.gone().find("of the payloads that it has begun") != std::string::npos;
     })) << "told: "
-        << cut_off.gone;
+        << cut_off.gone();
 }
 
 // Nor by calls whose code it does not send, one after the other: frames in its mailbox are no excuse if the peer itself holds them up.
@@ -363,7 +363,7 @@ TEST_P(DirectBounds, WhoTakesNoAnswerToItsLoadKeepsNobodysPackagesOut) {
     const Guest& guest = come();
     guest.link.load(held);
     const std::uint64_t met = meeting(guest.link);
-    const NodeId server = detail::Edge::state(guest.link)->id, me = detail::Edge::state(guest.link)->my_id;
+    const NodeId server = detail::Edge::state(guest.link)->id(), me = detail::Edge::state(guest.link)->my_id();
     const std::shared_ptr<PeerState> there = EngineView::on_the_way_to(core.load()->first_engine(), me);
     ASSERT_TRUE(there);
     const auto received = [&] { return core.load()->first_engine().peers().counters(*there).frames_received; };
@@ -455,7 +455,7 @@ TEST_P(Bounds, ManifestsDoNotKeepOthersOut) {
         for (std::size_t n = 0; n < wire::kEntriesMax; ++n) manifest.entries.push_back("f" + std::to_string(n));
         manifests.push_back(wire::encode(manifest));
     }
-    const NodeId server = detail::Edge::state(sends.link)->id, me = detail::Edge::state(sends.link)->my_id;
+    const NodeId server = detail::Edge::state(sends.link)->id(), me = detail::Edge::state(sends.link)->my_id();
     wire::NeedCode need{.asker = me, .origin = server};
     std::memset(&need.function, 7, sizeof need.function);
     std::optional<Call<std::uint64_t>> call;
@@ -486,7 +486,7 @@ TEST_P(Bounds, WhatIsAllocatedForWhoHasGoneIsFreed) {
     {
         Guest guest(options(), server.address());
         guest.link.sync(fn<tell_core>);
-        gone = detail::Edge::state(guest.link)->my_id;
+        gone = detail::Edge::state(guest.link)->my_id();
         EXPECT_TRUE(core.load()->first_engine().peers().knows_owner(gone));
     }
     ASSERT_TRUE(soon([&] { return !core.load()->first_engine().peers().knows_owner(gone); }));

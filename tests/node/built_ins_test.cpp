@@ -173,7 +173,7 @@ TEST_F(BuiltInsTest, WhoHasNoMoreRoomSaysSo) {
 // All that it owned was freed when it went, and nobody would free this.
 TEST_F(BuiltInsTest, WhatSomebodyAllocatesWhoHasGoneIsFreedAtOnce) {
     Far guest = meet(2);
-    engine_.peers().lose(guest.peer, guest.peer->meeting, Error(ErrorCode::disconnected, "it went"));
+    engine_.peers().lose(guest.peer, guest.peer->meeting(), Error(ErrorCode::disconnected, "it went"));
     (void)turn(far_);
     run(ids_.allocate, in_a_row(std::uint64_t{kRoom}), guest.id);
     EXPECT_TRUE(node_->memory().allocate(kRoom, far_.id)) << "it takes all the room there is";

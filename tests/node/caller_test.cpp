@@ -185,10 +185,11 @@ TEST_F(CallerTest, TheBytesOfTheLastFrameAreThoseOfEachKind) {
 }
 
 TEST_F(CallerTest, APeerThatHasGoneIsReachedForAtItsAddress) {
-    const auto peer = add(2), guest = add(kClientBit | 1);
+    PeerIdentity reachable = neighbours_.identity_of(2);
+    reachable.address = "127.0.0.1:7002";
+    const auto peer = neighbours_.add(reachable).shared_from_this(), guest = add(kClientBit | 1);
     {
         const Hold hold(idle_.lead.mutex());
-        peer->address = "127.0.0.1:7002";
         for (const auto& each : {peer, guest}) ends_.lose(*each, Error(ErrorCode::disconnected, "it went"));
         for (const auto& each : {peer, guest}) ends_.clean_up(*each);
     }
@@ -203,10 +204,10 @@ TEST_F(CallerTest, APeerThatHasGoneIsReachedForAtItsAddress) {
 TEST_F(CallerTest, WhatBelongsToAMeetingGoesInThatMeetingOnly) {
     const auto peer = add(2);
     const Callee callee{.id = &kFunction, .name = "some:run"};
-    peer->meeting = 4;
-    caller_.post_in_meeting(*peer, 3, callee, bytes("of the one before"));
+    const std::uint64_t meeting = peer->meeting();
+    caller_.post_in_meeting(*peer, meeting - 1, callee, bytes("of the one before"));
     EXPECT_TRUE(calls_of(*peer).empty());
-    caller_.post_in_meeting(*peer, 4, callee, bytes("of this one"));
+    caller_.post_in_meeting(*peer, meeting, callee, bytes("of this one"));
     const auto posted = calls_of(*peer);
     ASSERT_EQ(posted.size(), 1U);
     EXPECT_EQ(as_text(Bytes(posted[0].payload)), "of this one");

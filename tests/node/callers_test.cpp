@@ -22,12 +22,12 @@ std::size_t count(const std::vector<char>& data) {
 class Callers : public BesideAnEnemy {
 protected:
     // What the server calls the honest client: an id that is in use.
-    [[nodiscard]] NodeId honest() const { return detail::Edge::state(peer())->my_id; }
+    [[nodiscard]] NodeId honest() const { return detail::Edge::state(peer())->my_id(); }
 };
 ROVE_ON_FABRICS(Callers);
 
 TEST_P(Callers, ACallInTheNameOfALivingClientIsRefused) {
-    ASSERT_NE(honest(), detail::Edge::state(*link_)->my_id);
+    ASSERT_NE(honest(), detail::Edge::state(*link_)->my_id());
     is_cut_off("a call", [&] {
         write_frame(*link_, Traffic::calls, {.kind = Kind::call, .handle = handle(), .node = honest()}, {},
                     ByteBuffer(8));
@@ -53,8 +53,10 @@ TEST_P(Callers, AReplyToALivingClientIsRefused) {
 const Peer* enemys_link = nullptr;
 wire::FrameHeader forged(Here& here, Kind kind) {
     const wire::CallContext& call = here.raw()->call;
-    return {
-        .kind = kind, .generation = call.generation, .node = detail::Edge::state(*enemys_link)->id, .call = call.call};
+    return {.kind = kind,
+            .generation = call.generation,
+            .node = detail::Edge::state(*enemys_link)->id(),
+            .call = call.call};
 }
 // Once the enemy's own call has been answered, the server has seen what it sent before.
 void wait_until_seen() {
@@ -138,7 +140,7 @@ void send_code_back(Here& here, bool among_calls) {
     const Peer& caller = *found;
     const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
     write_frame(caller, among_calls ? Traffic::calls : Traffic::replies,
-                {.kind = Kind::code, .node = detail::Edge::state(caller)->id}, raw(chunk), ByteBuffer(16));
+                {.kind = Kind::code, .node = detail::Edge::state(caller)->id()}, raw(chunk), ByteBuffer(16));
 }
 TEST_P(Callers, AClientTakesNoCode) {
     for (const bool listens : {false, true}) {  // one that others call is a client all the same of those that it calls
@@ -147,9 +149,9 @@ TEST_P(Callers, AClientTakesNoCode) {
         ASSERT_EQ(link.sync(fn<add>, 1, 2), 3);
         for (const bool among_calls : {false, true}) {
             // The news may come behind the answer, and the next call begin a new meeting.
-            const std::uint64_t met = detail::Edge::state(link)->meeting;
+            const std::uint64_t met = detail::Edge::state(link)->meeting();
             const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-            const auto is_met = [&] { return detail::Edge::state(link)->meeting == met; };
+            const auto is_met = [&] { return detail::Edge::state(link)->meeting() == met; };
             const auto call = [&](const auto& work) {
                 try {
                     work();
@@ -168,7 +170,7 @@ TEST_P(Callers, AClientTakesNoCode) {
 
 // More refused calls than payloads in parts may be staged at once: each takes its parts with it.
 TEST_P(Callers, TheirRefusedCallsLeaveNoPartsBehind) {
-    const std::shared_ptr<fabric::Link> link = detail::Edge::state(*link_)->link;
+    const std::shared_ptr<fabric::Link> link = detail::Edge::state(*link_)->link();
     const std::array<std::uint64_t, 2> id{1, 2};
     const wire::Either nobodys{.resident = FunctionId::from(std::as_bytes(std::span(id)))};
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -189,7 +191,7 @@ TEST_P(Callers, TheirRefusedCallsLeaveNoPartsBehind) {
     }
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
     EXPECT_EQ(link_->sync(fn<count>, std::vector<char>(300'000)), 300'000U);
-    EXPECT_EQ(detail::Edge::state(*link_)->link, link) << "the link was cut";
+    EXPECT_EQ(detail::Edge::state(*link_)->link(), link) << "the link was cut";
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ protected:
     }
     // Nothing is said against the peer.
     static void expect_trusted(const PeerState& peer) {
-        EXPECT_EQ(peer.link->broken(), nullptr) << peer.link->broken()->message();
+        EXPECT_EQ(peer.link()->broken(), nullptr) << peer.link()->broken()->message();
     }
 
     std::shared_ptr<PackageStore> package_ = some_package({"run"}, {{Forms::image, 3'000}, {Forms::bitcode, 200'000}});
@@ -86,8 +86,12 @@ TEST_F(CodeExchangeTest, OnlyTheFormThatMayBeSentIs) {
     const Status checked = exchange_.check_forms(peer, *only_bitcode);
     ASSERT_FALSE(checked);
     EXPECT_NE(checked.error().message().find("sends image only"), std::string::npos) << checked.error().message();
-    peer.triple = "aarch64-linux-gnu";
-    EXPECT_NE(exchange_.check_forms(peer, *package_).error().message().find("no form for aarch64-linux-gnu"),
+    PeerIdentity of_another_machine = neighbours_.identity_of(3);
+    of_another_machine.triple = "aarch64-linux-gnu";
+    EXPECT_NE(exchange_.check_forms(neighbours_.add(of_another_machine), *package_)
+                  .error()
+                  .message()
+                  .find("no form for aarch64-linux-gnu"),
               std::string::npos);
 }
 
@@ -136,8 +140,8 @@ TEST_F(CodeExchangeTest, WhenTheOriginLeavesItsQuestionsAreLacked) {
 TEST_F(CodeExchangeTest, WhoAsksInTheNameOfAnotherIsCutOff) {
     PeerState& client = neighbours_.add(client_id(0, 7));
     exchange_.on_need(client, frame(Kind::need, 0, need_of(package_->function_ids()[0], 2, 0)));
-    ASSERT_NE(client.link->broken(), nullptr);
-    EXPECT_NE(client.link->broken()->message().find("in the name of"), std::string::npos);
+    ASSERT_NE(client.link()->broken(), nullptr);
+    EXPECT_NE(client.link()->broken()->message().find("in the name of"), std::string::npos);
 }
 
 TEST_F(CodeExchangeTest, AParkedCallAsksItsSenderAndEndsWhereNobodyHasItsCode) {
@@ -206,12 +210,12 @@ TEST_F(CodeExchangeTest, OnlyCodeThatRunsHereIsAskedForAgainOnceItHasCome) {
     EXPECT_FALSE(parked.wait_for_code(later())) << "its bitcode is on its way";
     const TimePoint begun = Clock::now();
     EXPECT_TRUE(parked.expired(begun + kCodeWaitMax + std::chrono::seconds(1)));
-    parked.was_asked(peer.back, peer.id);
+    parked.was_asked(peer.back(), peer.id());
     arrives(peer, 1, *package_->stored_slice(0));
     EXPECT_FALSE(parked.expired(begun + kCodeWaitMax)) << "for as long as any of it comes";
     PeerState& member = neighbours_.add(2);
     Parked& others_wait = member.calls.parked.emplace(parked);
-    others_wait.was_asked(member.back, 2);
+    others_wait.was_asked(member.back(), 2);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     const auto limit = [](const Parked& each, TimePoint from) {
         while (!each.expired(from)) from += std::chrono::milliseconds(1);
@@ -234,8 +238,8 @@ TEST_F(CodeExchangeTest, AWrongPieceCutsItsSenderOffAndNotWhoPassedItOn) {
     exchange_.on_code(honest, passed_on);
     expect_trusted(honest);
     exchange_.on_code(honest, frame(Kind::code, 0, outside, piece));
-    ASSERT_NE(honest.link->broken(), nullptr);
-    EXPECT_NE(honest.link->broken()->message().find("outside its part"), std::string::npos);
+    ASSERT_NE(honest.link()->broken(), nullptr);
+    EXPECT_NE(honest.link()->broken()->message().find("outside its part"), std::string::npos);
 }
 
 // "Your handle, which I no longer know": the answer is believed where a call by that handle waits, and nowhere else.

@@ -84,16 +84,16 @@ protected:
         joins.join = first_->address();
         return joins;
     }
-    [[nodiscard]] std::uint64_t meeting() const { return detail::Edge::state(*to_second_)->meeting; }
+    [[nodiscard]] std::uint64_t meeting() const { return detail::Edge::state(*to_second_)->meeting(); }
     void send_code(const wire::CodeChunk& chunk, std::size_t bytes) const { send_code_to(*second_, chunk, bytes); }
     void send_code_to(const Node& node, const wire::CodeChunk& chunk, std::size_t bytes, std::uint8_t hops = 0) const {
         write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = node.id(), .hops = hops}, raw(chunk),
                     ByteBuffer(bytes, std::byte{1}));
     }
     [[nodiscard]] bool is_cut() const {
-        return soon([&, cut = detail::Edge::state(*link_)->link] {
+        return soon([&, cut = detail::Edge::state(*link_)->link()] {
             (void)liar_->poll();
-            return detail::Edge::state(*link_)->link != cut;
+            return detail::Edge::state(*link_)->link() != cut;
         });
     }
     std::unique_ptr<Node> first_, second_, liar_;
@@ -148,7 +148,7 @@ protected:
                     {.kind = Kind::call,
                      .flags = wire::kById,
                      .generation = 1,
-                     .node = detail::Edge::state(*home_)->my_id,
+                     .node = detail::Edge::state(*home_)->my_id(),
                      .call = 5,
                      .hops = 2},
                     function.raw());
@@ -169,7 +169,7 @@ protected:
             const bool has_come = back.counters().frames_received > received_;
             const Hold hold(detail::Edge::core(back)->first_engine().lock());
             const PeerState& state = *detail::Edge::state(back);
-            return has_come && !state.calls.parked && !state.link->pending();
+            return has_come && !state.calls.parked && !state.link()->pending();
         }));
         return Clock::now() - begun;
     }
@@ -211,13 +211,13 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, TwoAwayInMemory, testing::Values(kShm), fabric
 
 // Its pieces are whole and in their order, and nothing.
 TEST_P(TwoAwayInMemory, CodeOfNoMeaningDoesNotPartTheMembersThatPassedItOn) {
-    const auto meeting = [](const Peer& peer) { return detail::Edge::state(peer)->meeting.load(); };
+    const auto meeting = [](const Peer& peer) { return detail::Edge::state(peer)->meeting(); };
     const Peer first_to_middle = first_->connect(middle_->address());
     const auto met = meeting(*to_last_), met_first = meeting(first_to_middle);
     const ByteBuffer seven(sizeof(FunctionId), std::byte{7});
     send_on(FunctionId::from(Bytes(seven).first<sizeof(FunctionId)>()));
     drive(false);
-    ASSERT_TRUE(soon([&] { return detail::Edge::state(*home_)->link->pending(); })) << "the client was not asked";
+    ASSERT_TRUE(soon([&] { return detail::Edge::state(*home_)->link()->pending(); })) << "the client was not asked";
     const auto passed = to_last_->counters().frames_sent;
     const auto piece = [&](std::uint32_t offset, std::uint32_t total, std::size_t bytes) {
         write_frame(*home_, Traffic::replies, {.kind = Kind::code, .node = last_->id()},
@@ -270,12 +270,15 @@ TEST_P(CodeQuestionsInMemory, WhoAsksAgainAndAgainHasNoMoreWaitingThanOnePiece) 
             return try_write_frame(link, Traffic::replies, {.kind = Kind::need, .node = server.id()}, raw(need));
         }));
     ASSERT_TRUE(soon([&] { return back.counters().frames_received >= received + kQuestions; }));
-    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox[1].count(); }), 1U);
-    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox[1].bytes(); }), bytes_waiting(wire::kFrameBytesMax));
+    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_of(fabric::Traffic::replies).count(); }), 1U);
+    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_of(fabric::Traffic::replies).bytes(); }),
+              bytes_waiting(wire::kFrameBytesMax));
     EXPECT_FALSE(looks([](const PeerState& peer) { return peer.code.answers.empty(); }));
     EXPECT_TRUE(soon([&] {
         (void)asks.poll();
-        return looks([](const PeerState& peer) { return peer.code.answers.empty() && peer.outbox[1].is_empty(); });
+        return looks([](const PeerState& peer) {
+            return peer.code.answers.empty() && peer.outbox_of(fabric::Traffic::replies).is_empty();
+        });
     }));
     detail::Edge::state(back)->code.sent.insert(store->digest());
     const auto sent = back.counters().code_bytes_sent;

@@ -58,7 +58,7 @@ TEST_P(CodeTrouble, OnlyWhoWasAskedCanLackCode) {
 TEST_P(CodeTrouble, AClientAsksForItselfOnly) {
     is_cut_off("a question in another's name", [&] {
         write_frame(*link_, Traffic::replies, {.kind = Kind::need},
-                    raw(wire::NeedCode{.asker = detail::Edge::state(*honest_)->my_id}));
+                    raw(wire::NeedCode{.asker = detail::Edge::state(*honest_)->my_id()}));
     });
     EXPECT_EQ(honest_->sync(fn<add>, 2, 2), 4);
 }
@@ -104,7 +104,7 @@ TEST_P(CodeTrouble, InlineCodeIsThatOfTheFunctionItNames) {
 
 // Parts that are begun and not ended, more than there may be: the others find room again, and the sender is not cut off.
 TEST_P(CodeTrouble, BegunPartsAreDroppedBeyondTheirBound) {
-    const NodeId server = detail::Edge::state(*link_)->id;
+    const NodeId server = detail::Edge::state(*link_)->id();
     for (std::uint32_t i = 0; i < 2 * kAssembliesMax; ++i) {
         wire::CodeChunk chunk{.part = i + 1, .total_bytes = static_cast<std::uint32_t>(wire::kSliceBytesMax)};
         write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));

@@ -79,7 +79,7 @@ std::shared_ptr<PeerState> state(const Peer& peer) {
 }
 // As if the connection had been cut, seen from this side.
 void cut(const Peer& peer) {
-    detail::Edge::core(peer)->first_engine().peers().lose(state(peer), state(peer)->meeting,
+    detail::Edge::core(peer)->first_engine().peers().lose(state(peer), state(peer)->meeting(),
                                                           Error(ErrorCode::disconnected, "cut by the test"));
 }
 
@@ -511,20 +511,20 @@ TEST_P(Dependable, AClientIsSentNoCode) {
         return begun == 1;
     }));
     NodeCore& core = *core_there;
-    const std::shared_ptr<PeerState> to_client = EngineView::on_the_way_to(core.first_engine(), state(link)->my_id);
+    const std::shared_ptr<PeerState> to_client = EngineView::on_the_way_to(core.first_engine(), state(link)->my_id());
     ASSERT_TRUE(to_client);
     const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
-    std::byte* frame = to_client->link->reserve(fabric::Traffic::replies, wire::kHeaderBytes + sizeof chunk + 16);
+    std::byte* frame = to_client->link()->reserve(fabric::Traffic::replies, wire::kHeaderBytes + sizeof chunk + 16);
     ASSERT_NE(frame, nullptr);
     std::memcpy(frame + wire::kHeaderBytes, &chunk, sizeof chunk);
     std::memset(frame + wire::kHeaderBytes + sizeof chunk, 0, 16);
-    to_client->link->publish(fabric::Traffic::replies, {.body_bytes = sizeof chunk + 16,
-                                                        .extra_bytes = sizeof chunk,
-                                                        .kind = wire::Kind::code,
-                                                        .node = state(link)->my_id});
+    to_client->link()->publish(fabric::Traffic::replies, {.body_bytes = sizeof chunk + 16,
+                                                          .extra_bytes = sizeof chunk,
+                                                          .kind = wire::Kind::code,
+                                                          .node = state(link)->my_id()});
     EXPECT_TRUE(soon([&] {
         hostile.poll();
-        return state(link)->gone.find("a client takes none") != std::string::npos;
+        return state(link)->gone().find("a client takes none") != std::string::npos;
     }));
 }
 

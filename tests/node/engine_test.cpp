@@ -78,8 +78,8 @@ TEST_F(TwoEngines, GiveNoTwoPeersOneName) {
     Engines theirs(*node_, 0), others(*node_, 0);  // of two other clusters, of which this node is a client
     const Met one = test::meet(first_.server, client_id(0, 7), theirs.add(exchange_), 0);
     const Met two = test::meet(second_.server, client_id(0, 7), others.add(exchange_), 0);
-    EXPECT_EQ(one.second->id, two.second->id);
-    EXPECT_NE(one.second->back, two.second->back);
+    EXPECT_EQ(one.second->id(), two.second->id());
+    EXPECT_NE(one.second->back(), two.second->back());
 }
 
 TEST_F(TwoEngines, WhatIsKeptForAMemberIsSentByTheOneThatMeetsIt) {
@@ -126,7 +126,7 @@ TEST_F(TwoEngines, RunOneFunctionAtOnce) {
 
 TEST_F(TwoEngines, ALinkThatEndsIsOneEnginesMatter) {
     const CallId one = ping(first_), two = ping(second_);
-    first_.client.peers().lose(first_.to_server, first_.to_server->meeting, Error(ErrorCode::disconnected, "cut"));
+    first_.client.peers().lose(first_.to_server, first_.to_server->meeting(), Error(ErrorCode::disconnected, "cut"));
     first_.client.poll(0ms);  // before the server answers
     const Result<CallEnd> cut = end_of(first_.client, one);
     ASSERT_FALSE(cut);

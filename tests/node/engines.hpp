@@ -69,12 +69,7 @@ inline Met meet(Engine& first, NodeId first_id, Engine& second, NodeId second_id
     value_or_throw(first.fabric().connect(*ours, theirs->offer()));
     value_or_throw(second.fabric().connect(*theirs, ours->offer()));
     const auto met = [](NodeId id, NodeId my_id) {
-        return Meeting{.id = id,
-                       .my_id = my_id,
-                       .member = !is_client(id) && !is_client(my_id),
-                       .address = {},
-                       .triple = {},
-                       .node_count = 1,
+        return Meeting{.peer = {.id = id, .my_id = my_id, .member = !is_client(id) && !is_client(my_id)},
                        .resident = {},
                        .hang_up = [](const Error&) {}};
     };

@@ -123,7 +123,7 @@ TEST_F(FunctionFinderTest, CodeInAFrameIsTakenOnceAndItsSenderToldTheHandle) {
     EXPECT_EQ(FunctionId::from(Bytes(told[0].extra).first<sizeof(FunctionId)>()), package_->function_ids()[0]);
     EXPECT_EQ(*finder_.in_line(peer, frame(code)), *first);
     EXPECT_EQ(cache_->usage().packages, 1U);
-    EXPECT_EQ(peer.link->broken(), nullptr);
+    EXPECT_EQ(peer.link()->broken(), nullptr);
 }
 
 TEST_F(FunctionFinderTest, WhatIsNoSuchCodeBreaksTheLink) {
@@ -142,8 +142,8 @@ TEST_F(FunctionFinderTest, WhatIsNoSuchCodeBreaksTheLink) {
         const auto taken = finder_.in_line(peer, frame(code));
         ASSERT_TRUE(taken);
         EXPECT_EQ(*taken, nullptr);
-        ASSERT_NE(peer.link->broken(), nullptr) << why;
-        EXPECT_NE(peer.link->broken()->message().find(why), std::string::npos) << peer.link->broken()->message();
+        ASSERT_NE(peer.link()->broken(), nullptr) << why;
+        EXPECT_NE(peer.link()->broken()->message().find(why), std::string::npos) << peer.link()->broken()->message();
         ++next;
     }
     EXPECT_EQ(cache_->usage().packages, 0U);

@@ -40,7 +40,7 @@ protected:
     // ---- what the peer sends
     [[nodiscard]] wire::FrameHeader part_header(const PeerState& from, const wire::Part& part) const {
         const bool first = part.offset == 0 && part.total_bytes > 0;
-        return {.kind = Kind::part, .handle = first ? function_.handle + 1 : 0, .node = from.id};
+        return {.kind = Kind::part, .handle = first ? function_.handle + 1 : 0, .node = from.id()};
     }
     void send_part(const PeerState& from, const wire::Part& part, std::size_t bytes = kPart) {
         neighbours_.send_from(from, Traffic::calls, part_header(from, part),
@@ -65,11 +65,11 @@ protected:
                 .flags = static_cast<std::uint8_t>(wire::kParts | flags),
                 .handle = function_.handle,
                 .generation = 9,
-                .node = from.id,
+                .node = from.id(),
                 .call = 5};
     }
     void send_ping(const PeerState& from) {
-        neighbours_.send_from(from, Traffic::calls, {.kind = Kind::ping, .node = from.id}, as_bytes(text_));
+        neighbours_.send_from(from, Traffic::calls, {.kind = Kind::ping, .node = from.id()}, as_bytes(text_));
     }
 
     // ---- what the leader does
@@ -81,7 +81,7 @@ protected:
         const unsigned running = gatherings_.running();
         idle_.have_begun([&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
             wire::Frame first;
-            EXPECT_TRUE(from.link->next(Traffic::calls, first));
+            EXPECT_TRUE(from.link()->next(Traffic::calls, first));
             EXPECT_TRUE(gatherings_.runs_part(from, first, turn));
             returned_ = true;
         });
@@ -100,7 +100,7 @@ protected:
                 from, {header, std::as_bytes(std::span(&part, 1)), Bytes(payload_).first(kPart)}, changed);
             EXPECT_EQ(payload_parts_.bytes(), before);
             EXPECT_EQ(idle_.runner.leading(), nullptr);
-            EXPECT_FALSE(from.calls.gathering != nullptr);
+            EXPECT_FALSE(from.calls.gathering() != nullptr);
             looked = true;
         });
         const auto has_looked = [&looked] { return looked.load(); };
@@ -115,11 +115,11 @@ protected:
         return soon([&] {
             const Hold hold(idle_.lead.mutex());
             wire::Frame frame;
-            if (!looks_at_calls(from) || !from.link->next(Traffic::calls, frame)) return false;
+            if (!looks_at_calls(from) || !from.link()->next(Traffic::calls, frame)) return false;
             EXPECT_EQ(frame.header.kind, kind);
-            const bool is_its_own = from.calls.gathering != nullptr && from.calls.gathering->takes(frame);
+            const bool is_its_own = from.calls.gathering() != nullptr && from.calls.gathering()->takes(frame);
             EXPECT_EQ(is_its_own, kind != Kind::ping);
-            if (!is_its_own) from.link->release(Traffic::calls);
+            if (!is_its_own) from.link()->release(Traffic::calls);
             return true;
         });
     }
@@ -140,7 +140,7 @@ protected:
         EXPECT_EQ(gatherings_.done(), 0U);
         EXPECT_EQ(staged_bytes(), 0U);
         const Hold hold(idle_.lead.mutex());
-        EXPECT_EQ(peer.calls.gathering, nullptr);
+        EXPECT_EQ(peer.calls.gathering(), nullptr);
         EXPECT_EQ(idle_.runner.busy(), 0U);
         EXPECT_FALSE(function_.pace.is_short()) << "it has never run";
         EXPECT_TRUE(neighbours_.received_by(peer).empty());
@@ -194,7 +194,7 @@ TEST_F(GatheringAlone, PartsAreReadAsTheyComeAndTheFunctionRunsWithItsCall) {
     EXPECT_TRUE(has_read(2 * kPart));
     for (std::size_t which = 2; which < kParts; ++which) send_part(peer, which);
     EXPECT_TRUE(has_read(kTotal));
-    EXPECT_FALSE(idle_.under_lock([&]() REQUIRES(lock_of<EngineLock>) { return peer.calls.gathering->is_called(); }));
+    EXPECT_FALSE(idle_.under_lock([&]() REQUIRES(lock_of<EngineLock>) { return peer.calls.gathering()->is_called(); }));
     EXPECT_EQ(last_, Next::part);
     EXPECT_EQ(gatherings_.done(), 0U);
     EXPECT_TRUE(neighbours_.received_by(peer).empty());
@@ -293,9 +293,6 @@ TEST_F(GatheringAlone, WhereItMayNotReadNothingIsDone) {
         "a payload of that number has begun", [&] { payload_parts_.begin_elsewhere(peer, first, Clock::now()); },
         [&] { payload_parts_.forget_all(peer); });
     is_refused_while(
-        "its sender has gone", [&] { peer.lost = Error(ErrorCode::disconnected, "it went"); },
-        [&] { peer.lost.reset(); });
-    is_refused_while(
         "as many read as may", [&] { idle_.own_threads.begin_gathering(); },
         [&] { idle_.own_threads.end_gathering(); });
     rove::Run long_ones[2];
@@ -316,6 +313,15 @@ TEST_F(GatheringAlone, WhereItMayNotReadNothingIsDone) {
     runs_ = [this](rove_here& here) { read_all(here); };
     begin(peer);
     EXPECT_TRUE(has_read(kPart)) << "it was for these reasons";
+}
+
+TEST_F(GatheringAlone, OfASenderThatHasGoneNothingIsRead) {
+    PeerState& peer = add_client(1);
+    const wire::Part first{.number = kNumber, .total_bytes = kTotal};
+    idle_.start_threads(2);
+    idle_.under_lock([&]() REQUIRES(lock_of<EngineLock>) { peer.lose(Error(ErrorCode::disconnected, "it went")); });
+    runs_ = [](rove_here&) { ADD_FAILURE() << "it runs"; };
+    EXPECT_FALSE(would_begin(peer, part_header(peer, first), first));
 }
 
 TEST_F(GatheringAlone, AsManyReadAsHalfOfTheThreads) {
@@ -361,7 +367,7 @@ TEST_F(GatheringAlone, WhatBelongsToAnotherPayloadIsTheLeaders) {
     ASSERT_TRUE(leader_takes(peer, Kind::ping));
     const Hold hold(idle_.lead.mutex());
     const auto takes = [&](const wire::FrameHeader& header, Bytes extra, Bytes payload) REQUIRES(lock_of<EngineLock>) {
-        return peer.calls.gathering->takes({header, extra, payload});
+        return peer.calls.gathering()->takes({header, extra, payload});
     };
     const wire::Part other{.number = kNumber + 1, .offset = kPart, .total_bytes = kTotal};
     EXPECT_FALSE(takes(part_header(peer, other), std::as_bytes(std::span(&other, 1)), {}));
@@ -386,8 +392,8 @@ TEST_F(GatheringAlone, WhoBreaksTheRulesIsCutOffAndNothingRuns) {
         goes_on(peer);
         is_over(peer);
         const Hold hold(idle_.lead.mutex());
-        ASSERT_NE(peer.link->broken(), nullptr);
-        EXPECT_TRUE(contains(peer.link->broken()->message(), with)) << peer.link->broken()->message();
+        ASSERT_NE(peer.link()->broken(), nullptr);
+        EXPECT_TRUE(contains(peer.link()->broken()->message(), with)) << peer.link()->broken()->message();
     };
     is_cut_off("out of its order", [&](PeerState& peer) { send_part(peer, 2); });
     is_cut_off("out of its order", [&](PeerState& peer) { send_part(peer, std::size_t{0}); });
@@ -429,8 +435,8 @@ TEST_F(GatheringAlone, AMemberSendsOnNoCallWhosePayloadCameInParts) {
     send_call(member, sent_on);
     is_over(member);
     const Hold hold(idle_.lead.mutex());
-    ASSERT_NE(member.link->broken(), nullptr);
-    EXPECT_TRUE(contains(member.link->broken()->message(), "sent on a call whose payload came in parts"));
+    ASSERT_NE(member.link()->broken(), nullptr);
+    EXPECT_TRUE(contains(member.link()->broken()->message(), "sent on a call whose payload came in parts"));
 }
 
 TEST_F(GatheringAlone, WhatIsTakenBackIsOverAndNobodysFault) {
@@ -440,7 +446,7 @@ TEST_F(GatheringAlone, WhatIsTakenBackIsOverAndNobodysFault) {
     send_part(peer, {.number = kNumber}, 0);
     send_ping(peer);
     is_over(peer);
-    EXPECT_EQ(peer.link->broken(), nullptr);
+    EXPECT_EQ(peer.link()->broken(), nullptr);
     EXPECT_TRUE(leader_takes(peer, Kind::ping));
 }
 
@@ -449,7 +455,7 @@ TEST_F(GatheringAlone, WhereItsSenderGoesItIsOver) {
     begin(cut);
     EXPECT_TRUE(has_read(kPart));
     idle_.under_lock(
-        [&]() REQUIRES(lock_of<EngineLock>) { cut.link->break_with(Error(ErrorCode::invalid, "too slow")); });
+        [&]() REQUIRES(lock_of<EngineLock>) { cut.link()->break_with(Error(ErrorCode::invalid, "too slow")); });
     is_over(cut);
 
     PeerState& gone = add_client(2);
@@ -475,8 +481,7 @@ TEST_F(GatheringAlone, WhereItsSenderIsMetAgainItIsOver) {
     idle_.under_lock([&]() REQUIRES(lock_of<EngineLock>) {
         ends_.lose(peer, Error(ErrorCode::disconnected, "it went"));
         ends_.clean_up(peer);
-        peer.lost.reset();
-        peer.link = std::move(opened.first);
+        meet(peer, peer.identity(), peer.back(), std::move(opened.first));
         payload_parts_.begin_elsewhere(peer, {.number = kNumber, .total_bytes = kTotal}, Clock::now());
     });
     EXPECT_TRUE(has_returned());
@@ -542,12 +547,12 @@ TEST_F(GatheringAlone, AFunctionThatRunsBesideTheLeaderKeepsTheMailboxAtFirst) {
             Gathering& gathering = *here.gathering;
             read_all(here);
             const Hold hold(idle_.lead.mutex());
-            const bool keeps = peer.calls.gathering == &gathering && gathering.keeps_mailbox();
+            const bool keeps = peer.calls.gathering() == &gathering && gathering.keeps_mailbox();
             if (Clock::now() - sent < 1ms) {  // it began no earlier
                 has_kept = true;
                 EXPECT_TRUE(keeps);
             }
-            EXPECT_EQ(looks_at_calls(peer), peer.calls.gathering == nullptr);
+            EXPECT_EQ(looks_at_calls(peer), peer.calls.gathering() == nullptr);
         };
         begin(peer);
         send_rest(peer);

@@ -28,14 +28,14 @@ inline bool try_write_frame(const Peer& peer, fabric::Traffic traffic, wire::Fra
     const auto core = detail::Edge::core(peer);
     const Hold hold(core->first_engine().lock());  // it may have a thread that leads
     PeerState& state = *detail::Edge::state(peer);
-    if (header.node == kNoNode) header.node = state.my_id;
+    if (header.node == kNoNode) header.node = state.my_id();
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
-    std::byte* frame = state.link->reserve(traffic, wire::kHeaderBytes + header.body_bytes);
+    std::byte* frame = state.link()->reserve(traffic, wire::kHeaderBytes + header.body_bytes);
     if (frame == nullptr) return false;
     std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
     std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes + extra.size());
-    state.link->publish(traffic, header);
+    state.link()->publish(traffic, header);
     return true;
 }
 
@@ -71,10 +71,10 @@ protected:
     template <typename Send>
     void is_cut_off(const std::string& what, const Send& send_it) {
         SCOPED_TRACE(what);
-        const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link;
+        const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link();
         send_it();
         const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (detail::Edge::state(*link_)->link == cut) {
+        while (detail::Edge::state(*link_)->link() == cut) {
             ASSERT_LT(std::chrono::steady_clock::now(), patience) << "nobody minds";
             try {
                 link_->sync(fn<nothing>);

@@ -82,14 +82,14 @@ TEST_P(Healing, ForwardedCallsAreAnsweredWhenTheirCallersNodeIsMetAgain) {
     const std::shared_ptr<PeerState> cut = detail::Edge::state(to_first);
     Call<void> call = second.async(fn<pass_on>, third_->id());
     ASSERT_TRUE(soon([] { return arrived.load(); }));
-    const std::uint64_t before = cut->meeting;
+    const std::uint64_t before = cut->meeting();
     before_its_end = [&] {
         core->first_engine().peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
     };
     go_on = true;  // its reply finds no link
     ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
     call.get();
-    EXPECT_TRUE(soon([&] { return cut->meeting != before && core->first_engine().peers().linked(*cut); }));
+    EXPECT_TRUE(soon([&] { return cut->meeting() != before && core->first_engine().peers().linked(*cut); }));
     EXPECT_EQ(EngineView::replies_kept(core->first_engine()), 0U);
 }
 
@@ -111,7 +111,7 @@ TEST_P(Healing, AnswersThatWereWrittenBeforeTheCutAreNotLost) {
         ASSERT_TRUE(soon([&] { return back.counters().frames_sent > written; }));
         const auto core = detail::Edge::core(third);
         const std::shared_ptr<PeerState> cut = detail::Edge::state(third);
-        core->first_engine().peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+        core->first_engine().peers().lose(cut, cut->meeting(), Error(ErrorCode::disconnected, "the test cut it"));
         third.sync(fn<pass_on>, third_->id());  // meets it again
         ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
         call.get();
@@ -134,7 +134,7 @@ TEST_P(ClientsLinkEnd, AnswersThatHaveArrivedCount) {
     for (unsigned i = 0; i < 3 * kBatchMax; ++i) calls.push_back(server.async(fn<count_run>));
     const Call<void> behind = server.async(fn<count_run>);
     ASSERT_TRUE(soon([] { return runs == 3 * kBatchMax + 1; }));  // so those before it have been answered
-    detail::Edge::core(server)->first_engine().peers().lose(cut, cut->meeting,
+    detail::Edge::core(server)->first_engine().peers().lose(cut, cut->meeting(),
                                                             Error(ErrorCode::disconnected, "the test cut it"));
     for (auto& call : calls) {
         ASSERT_TRUE(call.wait_for(kPatience));
@@ -158,16 +158,16 @@ TEST_P(Healing, WhatAPeerMadeOfItsAnswersIsNotSentAgain) {
     const std::shared_ptr<PeerState> cut = detail::Edge::state(back);
     const auto core = detail::Edge::core(third);
     const std::shared_ptr<PeerState> here = detail::Edge::state(third);
-    const std::uint64_t before = here->meeting;
-    there->first_engine().peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+    const std::uint64_t before = here->meeting();
+    there->first_engine().peers().lose(cut, cut->meeting(), Error(ErrorCode::disconnected, "the test cut it"));
     ASSERT_TRUE(soon([&] {  // it may have met it again in the same turn
         (void)caller.poll();
-        return !core->first_engine().peers().linked(*here) || here->meeting != before;
+        return !core->first_engine().peers().linked(*here) || here->meeting() != before;
     }));
     third.sync(fn<pass_on>, third_->id());  // meets it again, if it has not
-    const std::uint64_t meeting = here->meeting;
+    const std::uint64_t meeting = here->meeting();
     for (int i = 0; i < 20; ++i) third.sync(fn<pass_on>, third_->id());
-    EXPECT_EQ(here->meeting, meeting) << "it was sent what no node sends";
+    EXPECT_EQ(here->meeting(), meeting) << "it was sent what no node sends";
 }
 
 // Calls that waited for room when they were sent on, and have been taken since: the node that has them answers them after the cut.
@@ -208,11 +208,11 @@ TEST_P(HealingOnTime, CallsThatHadWaitedForRoomAreAnsweredToo) {
     }));
     const auto core = detail::Edge::core(from_second);
     const std::shared_ptr<PeerState> cut = detail::Edge::state(from_second);
-    const std::uint64_t before = cut->meeting;
+    const std::uint64_t before = cut->meeting();
     core->first_engine().peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
     ASSERT_TRUE(soon([&] {  // it is met again, and what could not be answered any more has failed
         (void)last.poll();
-        return cut->meeting != before && core->first_engine().peers().linked(*cut);
+        return cut->meeting() != before && core->first_engine().peers().linked(*cut);
     }));
     for (rove_here* const each : kept) {
         (void)rove_reply(each, nullptr, 0);

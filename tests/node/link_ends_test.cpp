@@ -34,11 +34,11 @@ protected:
 TEST_F(LinkEndsTest, ThePeersCallsEndAndItsLinkIsKeptUntilNothingRuns) {
     PeerState& peer = neighbours_.add(2);
     const CallId own = call(peer);
-    const std::weak_ptr<fabric::Link> link = peer.link;
+    const std::weak_ptr<fabric::Link> link = peer.link();
     lose(peer, "its cable was pulled");
     EXPECT_EQ(end_of(own), "disconnected: node 2 went during the call; it may have run (its cable was pulled)");
-    EXPECT_EQ(peer.gone, "its cable was pulled");
-    EXPECT_EQ(peer.link, nullptr);
+    EXPECT_EQ(peer.gone(), "its cable was pulled");
+    EXPECT_EQ(peer.link(), nullptr);
     EXPECT_EQ(neighbours_.routes.member(2), nullptr);
     EXPECT_FALSE(link.expired()) << "a function may still run on a frame of it";
     const Hold hold(idle_.lead.mutex());
@@ -78,11 +78,11 @@ TEST_F(LinkEndsTest, WhatAMemberHasTakenIsItsOwnToAnswerUntilItsProcessIsGone) {
     PeerState& member = neighbours_.add(2);
     send_on(member, 3);
     const ByteBuffer more(60'000);
-    for (int i = 0; i < 100 && member.link->lines_credited(Traffic::calls) == 0; ++i) {
+    for (int i = 0; i < 100 && member.link()->lines_credited(Traffic::calls) == 0; ++i) {
         value_or_throw(neighbours_.sender.send(member, Traffic::calls, wire::header_of(call_from(3, false)), {}, more));
         (void)neighbours_.received_by(member, Traffic::calls);
     }
-    ASSERT_GT(member.link->lines_credited(Traffic::calls), 0U);
+    ASSERT_GT(member.link()->lines_credited(Traffic::calls), 0U);
     lose(member, "its cable was pulled");
     EXPECT_TRUE(neighbours_.received_by(caller).empty()) << "it may answer yet, by another way";
     const Hold hold(idle_.lead.mutex());
@@ -132,8 +132,8 @@ TEST_F(LinkEndsTest, RepliesThatAMemberHasNotTakenAreKeptForIt) {
     const Hold hold(idle_.lead.mutex());
     for (PeerState* const each : {&client, &member}) {
         value_or_throw(neighbours_.sender.send(*each, Traffic::replies,
-                                               {.kind = Kind::reply, .generation = 1, .node = each->id, .call = 1}, {},
-                                               as_bytes(std::string_view("in its mailbox"))));
+                                               {.kind = Kind::reply, .generation = 1, .node = each->id(), .call = 1},
+                                               {}, as_bytes(std::string_view("in its mailbox"))));
         ends_.lose(*each, Error(ErrorCode::disconnected, "it went"));
         const std::size_t before = neighbours_.absent.kept_bytes();
         ends_.clean_up(*each);
@@ -142,19 +142,20 @@ TEST_F(LinkEndsTest, RepliesThatAMemberHasNotTakenAreKeptForIt) {
 }
 
 TEST_F(LinkEndsTest, ThePeerIsToldAndCleanedUpByTheLeaderSoon) {
-    PeerState& peer = neighbours_.add(2);
     std::vector<std::string> told;
-    peer.hang_up = [&told](const Error& why) { told.push_back(why.message()); };
+    PeerState& peer = neighbours_.add(neighbours_.identity_of(2), neighbours_.open().first,
+                                      [&told](const Error& why) { told.push_back(why.message()); });
     (void)housekeeping_.is_due(0);
     const Hold hold(idle_.lead.mutex());
     ends_.lose(peer, Error(ErrorCode::disconnected, "it went"));
     EXPECT_TRUE(housekeeping_.is_due(0));
-    EXPECT_NE(peer.link, nullptr) << "the leader's to do";
+    EXPECT_NE(peer.link(), nullptr) << "the leader's to do";
     const std::uint64_t before = ends_.count();
     ends_.clean_up(peer);
     EXPECT_EQ(ends_.count(), before + 1);
     EXPECT_EQ(told, std::vector<std::string>{"it went"});
-    EXPECT_FALSE(peer.hang_up) << "once";
+    peer.hang_up(Error(ErrorCode::disconnected, "again"));
+    EXPECT_EQ(told.size(), 1U) << "once";
 }
 
 // ---- a stream ends before its goodbye arrives, which says why
@@ -163,11 +164,15 @@ class Goodbye : public LinkEndsTest {
 protected:
     // Its stream has ended, and nobody has said why.
     PeerState& add_ended() {
-        PeerState& peer = neighbours_.add(2);
-        auto link = std::make_unique<NoLink>();
+        auto link = std::make_shared<NoLink>();
         link->end_transport("the stream's end");
-        peer.link = std::move(link);
-        peer.hang_up = [this](const Error& why) { reasons_.push_back(why.message()); };
+        return neighbours_.add(neighbours_.identity_of(2), std::move(link),
+                               [this](const Error& why) { reasons_.push_back(why.message()); });
+    }
+    // The same; it was seen that long ago, or is seen later.
+    PeerState& add_ended_since(TimePoint since) {
+        PeerState& peer = add_ended();
+        (void)peer.awaits_goodbye(since);
         return peer;
     }
     bool awaits(PeerState& peer) {
@@ -189,18 +194,18 @@ protected:
 TEST_F(Goodbye, IsWaitedForBeforeTheEndIsNoticed) {
     PeerState& peer = add_ended();
     notice(peer);
-    EXPECT_FALSE(peer.lost) << "the transport's end alone is nobody's word";
+    EXPECT_FALSE(peer.lost()) << "the transport's end alone is nobody's word";
     EXPECT_TRUE(reasons_.empty());
-    ASSERT_TRUE(peer.broken_since);
-    const TimePoint since = *peer.broken_since;
     EXPECT_TRUE(awaits(peer));
-    EXPECT_EQ(*peer.broken_since, since) << "it counts from the first look";
-    peer.broken_since = Clock::now() - kGoodbyeWait;
+}
+
+TEST_F(Goodbye, ThatDoesNotComeInTimeIsNotWaitedFor) {
+    PeerState& peer = add_ended_since(Clock::now() - kGoodbyeWait);
     EXPECT_FALSE(awaits(peer));
     (void)housekeeping_.is_due(0);
     notice(peer);
-    ASSERT_TRUE(peer.lost);
-    EXPECT_EQ(peer.lost->message(), "the stream's end");
+    ASSERT_TRUE(peer.lost());
+    EXPECT_EQ(peer.lost()->message(), "the stream's end");
     EXPECT_EQ(reasons_, std::vector<std::string>{"the stream's end"});
     EXPECT_TRUE(housekeeping_.is_due(0)) << "it is to be cleaned up";
 }
@@ -208,26 +213,26 @@ TEST_F(Goodbye, IsWaitedForBeforeTheEndIsNoticed) {
 TEST_F(Goodbye, IsNotWaitedForWhereThisSideHasCutTheLink) {
     PeerState& peer = neighbours_.add(2);
     EXPECT_FALSE(awaits(peer)) << "it is well";
-    peer.link->break_with(Error(ErrorCode::invalid, "it broke a rule"));
+    peer.link()->break_with(Error(ErrorCode::invalid, "it broke a rule"));
     EXPECT_FALSE(awaits(peer));
     EXPECT_EQ(await(peer, std::nullopt), "said");
     notice(peer);
-    ASSERT_TRUE(peer.lost);
-    EXPECT_EQ(peer.lost->code(), ErrorCode::disconnected);
-    EXPECT_EQ(peer.lost->message(), "it broke a rule");
+    ASSERT_TRUE(peer.lost());
+    EXPECT_EQ(peer.lost()->code(), ErrorCode::disconnected);
+    EXPECT_EQ(peer.lost()->message(), "it broke a rule");
 }
 
 TEST_F(Goodbye, EndsTheWaitOfWhoWantsToMeetAgain) {
-    PeerState& peer = add_ended();
-    std::atomic<bool> said{false};
+    PeerState& peer = add_ended_since(Clock::now() + 1h);  // by its time it would not end
+    std::atomic<bool> waits_there{false}, said{false};
+    idle_.work_once = [&waits_there](Lead::Turn&) { waits_there = true; };
     std::thread waits([&] {
         EXPECT_EQ(await(peer, Clock::now() + 20s), "said");
         said = true;
     });
-    EXPECT_TRUE(soon([&] { return idle_.under_lock([&] { return peer.broken_since.has_value(); }); }));
+    EXPECT_TRUE(soon([&] { return waits_there.load(); }));
     {
         const Hold hold(idle_.lead.mutex());
-        peer.broken_since = Clock::now() + 1h;  // by its time it would not end
         ends_.lose(peer, Error(ErrorCode::disconnected, "it left"));
     }
     waits.join();
@@ -235,11 +240,8 @@ TEST_F(Goodbye, EndsTheWaitOfWhoWantsToMeetAgain) {
 }
 
 TEST_F(Goodbye, ThatDoesNotComeIsNotWaitedForLongerThanThat) {
-    PeerState& peer = add_ended();
-    peer.broken_since = Clock::now() - kGoodbyeWait + 5ms;
-    EXPECT_EQ(await(peer, std::nullopt), "said") << "there is none";
-    peer.broken_since = Clock::now() + 1h;
-    EXPECT_EQ(await(peer, Clock::now() + 5ms),
+    EXPECT_EQ(await(add_ended_since(Clock::now() - kGoodbyeWait + 5ms), std::nullopt), "said") << "there is none";
+    EXPECT_EQ(await(add_ended_since(Clock::now() + 1h), Clock::now() + 5ms),
               "timed_out: the link to node 2 has ended, and the call's time was over; it was not sent");
 }
 

@@ -31,12 +31,12 @@ protected:
         auto ours = value_or_throw(engine_.fabric().open_link()), far = value_or_throw(far_fabric_->open_link());
         value_or_throw(engine_.fabric().connect(*ours, far->offer()));
         value_or_throw(far->connect(ours->offer()));
-        const Meeting met{.id = id,
-                          .my_id = 0,
-                          .member = member,
-                          .address = address,
-                          .triple = "x86_64-linux-gnu",
-                          .node_count = 4,
+        const Meeting met{.peer = {.id = id,
+                                   .my_id = 0,
+                                   .member = member,
+                                   .address = address,
+                                   .triple = "x86_64-linux-gnu",
+                                   .node_count = 4},
                           .resident = {},
                           .hang_up = [](const Error&) {}};
         return {value_or_throw(engine_.peers().adopt(met, std::move(ours), nullptr)).peer, std::move(far), id};

@@ -50,15 +50,8 @@ TEST(MeetingBounds, ANodeWithAsManyPeersAsItMayHaveSaysSo) {
     std::vector<std::pair<std::shared_ptr<PeerState>, std::uint64_t>> peers;
     const auto add = [&](std::size_t number) {
         const auto id = client_id(0, static_cast<std::uint16_t>(20'000 + number));
-        auto adopted = core->first_engine().peers().adopt({.id = id,
-                                                           .my_id = 0,
-                                                           .member = false,
-                                                           .address = {},
-                                                           .triple = {},
-                                                           .node_count = 1,
-                                                           .resident = {},
-                                                           .hang_up = {}},
-                                                          std::make_unique<EmptyLink>(), nullptr);
+        auto adopted = core->first_engine().peers().adopt(
+            {.peer = {.id = id, .my_id = 0}, .resident = {}, .hang_up = {}}, std::make_unique<EmptyLink>(), nullptr);
         if (adopted) peers.emplace_back(adopted->peer, adopted->meeting);
         return adopted ? ErrorCode::ok : adopted.error().code();
     };

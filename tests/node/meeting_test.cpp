@@ -229,7 +229,7 @@ TEST(Meeting, OnlyTheFolderOfTheDefaultCookieIsMade) {
 
 TEST(Meeting, ClientsHaveIdsOfTheirOwnAlsoAfterOthersLeft) {
     Node node(options(unix_address()));
-    const auto id = [&](Node& client) { return detail::Edge::state(client.connect(node.address()))->my_id; };
+    const auto id = [&](Node& client) { return detail::Edge::state(client.connect(node.address()))->my_id(); };
     auto first = std::make_unique<Node>(options());
     (void)id(*first);
     first.reset();
@@ -250,7 +250,7 @@ TEST(Meeting, ThreadsThatWantOneNodeGetOneLink) {
             });
         for (std::thread& thread : threads) thread.join();
         for (PeerState* const peer : peers) EXPECT_EQ(peer, peers.front());
-        EXPECT_EQ(peers.front()->meeting, 1U);
+        EXPECT_EQ(peers.front()->meeting(), 1U);
     }
 }
 
@@ -303,7 +303,7 @@ TEST(Meeting, TwoNodesUseTheFeaturesThatBothHave) {
         peer = EngineView::on_the_way_to((*core)->first_engine(), welcome->you);
         return peer != nullptr;
     }));
-    EXPECT_EQ(peer->features, wire::control::kFeatures);
+    EXPECT_EQ(peer->identity().features, wire::control::kFeatures);
     (*core)->shut_down();
 }
 

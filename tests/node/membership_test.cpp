@@ -209,7 +209,7 @@ TEST_P(MembersMeet, ManyThatJoinAtOnceAllMeet) {
     EXPECT_EQ(ids, (std::set<NodeId>{0, 1, 2, 3, 4}));
     for (const auto& one : others)
         for (const auto& other : others)
-            if (one != other) EXPECT_TRUE(soon([&] { return state_of(*one, *other)->member; }));
+            if (one != other) EXPECT_TRUE(soon([&] { return state_of(*one, *other)->is_member(); }));
 }
 
 // How often a test does what the environment may ask for more of.
@@ -249,7 +249,7 @@ TEST(Membership, NobodyTakesTheAddressOfAMemberThatIsStopped) {
     second.signal(SIGCONT);
     if (answer) EXPECT_NE(answer->code, ErrorCode::ok) << answer->text;  // or its time was over
     EXPECT_EQ(first.node_count(), 2U);
-    EXPECT_EQ(detail::Edge::state(peer)->id, 1U);
+    EXPECT_EQ(detail::Edge::state(peer)->id(), 1U);
 }
 
 // Some are other processes by the time that a member goes on which was stopped.
@@ -392,8 +392,8 @@ TEST_P(MembersMeet, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
         waiting = 0;
         go_on = false;
         const Peer peer = from->connect(to->address());
-        ASSERT_TRUE(detail::Edge::state(peer)->member);
-        const std::uint64_t before = state_of(*to, *from)->meeting;
+        ASSERT_TRUE(detail::Edge::state(peer)->is_member());
+        const std::uint64_t before = state_of(*to, *from)->meeting();
         Call<void> call = peer.async(fn<wait_for_word>);
         ASSERT_TRUE(soon([] { return waiting == 1; }));
         state_of(*to, *from)->hang_up(Error(ErrorCode::invalid, "the test said so"));
@@ -405,7 +405,7 @@ TEST_P(MembersMeet, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
         const std::shared_ptr<PeerState> back = detail::Edge::state(peer);
         const auto& core = detail::Edge::core(peer);
         EXPECT_TRUE(soon([&] { return core->first_engine().peers().linked(*back); }));
-        EXPECT_TRUE(soon([&] { return state_of(*to, *from)->meeting > before; }));
+        EXPECT_TRUE(soon([&] { return state_of(*to, *from)->meeting() > before; }));
     }
     Node fourth(begins(first.address()));
     EXPECT_EQ(fourth.node_count(), 4U);
@@ -431,7 +431,7 @@ TEST_P(MembersMeet, TwoThatMeetEachOtherAtOnceHaveOneLink) {
         std::this_thread::sleep_for(10ms);
         const auto core = detail::Edge::core(there);
         if (core->first_engine().peers().linked(*detail::Edge::state(there)))
-            core->first_engine().peers().lose(detail::Edge::state(there), detail::Edge::state(there)->meeting,
+            core->first_engine().peers().lose(detail::Edge::state(there), detail::Edge::state(there)->meeting(),
                                               Error(ErrorCode::disconnected, "the test lost it"));
     }
     stop = true;

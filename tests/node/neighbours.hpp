@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fabric/loopback/loopback.hpp"
+#include "met_peer.hpp"
 #include "peer/absent_members.hpp"
 #include "peer/complaints.hpp"
 #include "peer/peer_state.hpp"
@@ -46,19 +47,26 @@ public:
     explicit Neighbours(NodeId id = 0, std::uint32_t node_count = 4) { routes.set_identity(id, node_count); }
 
     // A peer that has just been met: a member, a client of this node, or, where this node has the id of a client there, another cluster's node.
-    PeerState& add(NodeId id, NodeId my_id = kNoNode) {
+    PeerState& add(NodeId id, NodeId my_id = kNoNode) { return add(identity_of(id, my_id)); }
+    PeerState& add(PeerIdentity as) {
         auto [link, far] = open();
-        peers.add(std::make_shared<PeerState>(sender.waiting_bytes()));
-        PeerState& peer = *peers[peers.size() - 1];
-        peer.id = id;
-        peer.my_id = my_id == kNoNode ? routes.id() : my_id;
-        peer.member = !is_client(id) && !is_client(peer.my_id);
-        peer.triple = "x86_64-linux-gnu";
-        peer.back = routes.name_for(peer);
-        peer.link = std::move(link);
-        routes.enter(peer);
+        PeerState& peer = add(std::move(as), std::move(link));
         far_[&peer] = std::move(far);
         return peer;
+    }
+    // The same by a link of the test's own.
+    PeerState& add(PeerIdentity as, std::shared_ptr<fabric::Link> link, PeerState::HangUp hang_up = {}) {
+        peers.add(std::make_shared<PeerState>(sender.waiting_bytes()));
+        PeerState& peer = *peers[peers.size() - 1];
+        const NodeId name = routes.name_for(as, peer.back());
+        meet(peer, std::move(as), name, std::move(link), std::move(hang_up));
+        routes.enter(peer);
+        return peer;
+    }
+    // Who such a peer is, unless the test has it otherwise.
+    [[nodiscard]] PeerIdentity identity_of(NodeId id, NodeId my_id = kNoNode) const {
+        if (my_id == kNoNode) my_id = routes.id();
+        return {.id = id, .my_id = my_id, .member = !is_client(id) && !is_client(my_id), .triple = "x86_64-linux-gnu"};
     }
     // Both ends of a link: this node's, and a peer's.
     std::pair<std::unique_ptr<fabric::Link>, std::unique_ptr<fabric::Link>> open() {

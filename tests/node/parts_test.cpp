@@ -165,8 +165,8 @@ TEST_F(PayloadPartsTest, WhoSendsPartsOutOfTheirOrderIsCutOff) {
     PeerState& peer = neighbours_.add(2);
     ASSERT_TRUE(add(peer, 1, 0, 300'000, 1000));
     EXPECT_FALSE(add(peer, 1, 2000, 300'000, 1000));
-    ASSERT_NE(peer.link->broken(), nullptr);
-    EXPECT_NE(peer.link->broken()->message().find("out of its order"), std::string::npos);
+    ASSERT_NE(peer.link()->broken(), nullptr);
+    EXPECT_NE(peer.link()->broken()->message().find("out of its order"), std::string::npos);
 }
 
 TEST_F(PayloadPartsTest, WhatAllTogetherHaveNoRoomForWaitsInItsMailbox) {
@@ -180,11 +180,11 @@ TEST_F(PayloadPartsTest, WhatAllTogetherHaveNoRoomForWaitsInItsMailbox) {
     PeerState& late = neighbours_.add(kClientBit | 9);
     EXPECT_FALSE(parts_.may_begin_elsewhere(late, {.number = 1, .total_bytes = 1000}));
     EXPECT_FALSE(add(late, 1, 0, 300'000, 1000));
-    EXPECT_TRUE(late.calls.waits_to_stage);
-    EXPECT_EQ(late.link->broken(), nullptr) << "it is not to blame";
+    EXPECT_TRUE(late.calls.waits_to_stage());
+    EXPECT_EQ(late.link()->broken(), nullptr) << "it is not to blame";
     parts_.forget_all(*neighbours_.peers[0]);
     EXPECT_TRUE(add(late, 1, 0, 300'000, 1000));
-    EXPECT_FALSE(late.calls.waits_to_stage);
+    EXPECT_FALSE(late.calls.waits_to_stage());
 }
 
 class RoomWaitsTest : public testing::Test {
@@ -243,10 +243,10 @@ TEST_F(RoomWaitsTest, WhoWaitsIsToldWhenThereIsRoom) {
 
 TEST_F(RoomWaitsTest, AFrameThatIsFilledInPlaceHasTheRoomOfCalls) {
     PeerState& peer = neighbours_.add(2);
-    peer.sends.frame_open = true;
+    peer.sends.open_frame();
     EXPECT_TRUE(wait(peer, soon_over()).starts_with("timed_out: "));
     EXPECT_EQ(wait(peer, std::nullopt, Traffic::replies), "room");
-    peer.sends.frame_open = false;
+    peer.sends.close_frame();
     EXPECT_EQ(wait(peer, std::nullopt), "room");
 }
 
@@ -259,7 +259,7 @@ TEST_F(RoomWaitsTest, TheEndOfTheLinkOrOfTheNodeEndsTheWait) {
     EXPECT_TRUE(soon([&] { return count() == 2; }));
     {
         const Hold hold(idle_.lead.mutex());
-        peer.lost = Error(ErrorCode::disconnected, "it went");
+        peer.lose(Error(ErrorCode::disconnected, "it went"));
         EXPECT_EQ(rooms_.tell(), 1U) << "there is no room to wait for";
         idle_.lead.wake();
     }

@@ -29,22 +29,17 @@ protected:
     static Meeting member(NodeId id, unsigned char process = 1) {
         AbsentMembers::Process key{};
         key.bytes[0] = process;
-        return {.id = id,
-                .my_id = 0,
-                .member = true,
-                .process = key,
-                .address = "127.0.0.1:" + std::to_string(7000 + id),
-                .triple = "x86_64-linux-gnu",
-                .node_count = 4,
+        return {.peer = {.id = id,
+                         .my_id = 0,
+                         .member = true,
+                         .process = key,
+                         .address = "127.0.0.1:" + std::to_string(7000 + id),
+                         .triple = "x86_64-linux-gnu",
+                         .node_count = 4},
                 .resident = {}};
     }
     static Meeting client(NodeId number) {
-        return {.id = kClientBit | number,
-                .my_id = 0,
-                .member = false,
-                .address = "",
-                .triple = "x86_64-linux-gnu",
-                .node_count = 4,
+        return {.peer = {.id = kClientBit | number, .my_id = 0, .triple = "x86_64-linux-gnu", .node_count = 4},
                 .resident = {}};
     }
     // What the leader does when a link has ended.
@@ -63,17 +58,17 @@ protected:
 TEST_F(PeersTest, WhoHasBeenMetIsFoundByEachOfItsNames) {
     const Met two = meet(member(2)), guest = meet(client(5));
     Meeting foreign = client(0);  // this node is a client of that one
-    foreign.id = 0;
-    foreign.my_id = kClientBit | 3;
-    foreign.address = "127.0.0.1:9";
+    foreign.peer.id = 0;
+    foreign.peer.my_id = kClientBit | 3;
+    foreign.peer.address = "127.0.0.1:9";
     const Met server = meet(foreign);
     EXPECT_TRUE(two.taken && guest.taken && server.taken);
     EXPECT_EQ(peers_.count(), 3U);
     EXPECT_EQ(*peers_.linked(2), two.peer);
     EXPECT_EQ(*peers_.linked(kClientBit | 5), guest.peer);
-    EXPECT_EQ(*peers_.linked(server.peer->back), server.peer)
+    EXPECT_EQ(*peers_.linked(server.peer->back()), server.peer)
         << "by a name of this node's own, because 0 is its own id";
-    EXPECT_NE(server.peer->back, 0U);
+    EXPECT_NE(server.peer->back(), 0U);
     EXPECT_FALSE(peers_.linked(3));
     EXPECT_TRUE(peers_.reaches(2, "127.0.0.1:7002"));
     EXPECT_FALSE(peers_.reaches(2, "127.0.0.1:7003"));
@@ -137,7 +132,7 @@ TEST_F(PeersTest, AnotherProcessThatHasAMembersIdTakesItsPlace) {
 }
 
 TEST_F(PeersTest, WhatWasKeptForAMemberComesFirst) {
-    peers_.member_expected(2, member(2).process, "its cable was pulled");
+    peers_.member_expected(2, member(2).peer.process, "its cable was pulled");
     EXPECT_TRUE(contains(peers_.linked(2).error().message(), "its cable was pulled"));
     {
         const Hold hold(idle_.lead.mutex());

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "peer/peer_state.hpp"
+#include "met_peer.hpp"
 
 namespace rove::test {
 namespace {
@@ -12,13 +12,14 @@ class RoutesTest : public testing::Test {
 protected:
     RoutesTest() { routes_.set_identity(1, 4); }
     void enter(PeerState& peer, NodeId id, bool member) {
-        peer.id = id;
-        peer.member = member;
-        peer.back = routes_.name_for(peer);
+        const PeerIdentity met{.id = id, .member = member};
+        (void)peer.end_meeting(dropped_);
+        meet(peer, met, routes_.name_for(met, peer.back()));
         routes_.enter(peer);
     }
 
     std::size_t outbox_bytes_ = 0;
+    DroppedBytes dropped_;
     PeerState one_{outbox_bytes_}, other_{outbox_bytes_};
     NodeIds ids_;
     Routes routes_{ids_};
@@ -62,14 +63,14 @@ TEST_F(RoutesTest, ANodeThatIsNoMemberHasANameOfThisNodesOwn) {
     enter(one_, 2, true);
     enter(other_, 2, false);
     EXPECT_EQ(routes_.to(2), &one_) << "both are node 2, each among others";
-    EXPECT_NE(other_.back, 2U);
-    EXPECT_FALSE(is_client(other_.back));
-    EXPECT_EQ(routes_.to(other_.back), &other_);
-    const NodeId name = other_.back;
+    EXPECT_NE(other_.back(), 2U);
+    EXPECT_FALSE(is_client(other_.back()));
+    EXPECT_EQ(routes_.to(other_.back()), &other_);
+    const NodeId name = other_.back();
     routes_.leave(other_);
     EXPECT_EQ(routes_.to(name), nullptr);
     enter(other_, 2, false);
-    EXPECT_EQ(other_.back, name) << "a peer keeps its name";
+    EXPECT_EQ(other_.back(), name) << "a peer keeps its name";
     EXPECT_EQ(routes_.to(name), &other_);
 }
 
@@ -77,8 +78,8 @@ TEST_F(RoutesTest, AMemberThatComesBackAsAnotherNodeIsGivenAName) {
     enter(one_, 2, true);
     routes_.leave(one_);
     enter(one_, 2, false);
-    EXPECT_NE(one_.back, 2U);
-    EXPECT_EQ(routes_.to(one_.back), &one_);
+    EXPECT_NE(one_.back(), 2U);
+    EXPECT_EQ(routes_.to(one_.back()), &one_);
     EXPECT_EQ(routes_.to(2), nullptr);
 }
 

@@ -157,15 +157,15 @@ TEST_F(RunnerTest, AFrameIsHeldUntilItsFunctionReturns) {
         for (int i = 0; i < 2; ++i)
             neighbours.send_from(peer, Traffic::calls, {.kind = Kind::call, .node = 2}, payload);
         wire::Frame frame;
-        ASSERT_TRUE(peer.link->next(Traffic::calls, frame));
-        rove::Run one{.function = &function("one"), .link = peer.link.get(), .from = &peer};
+        ASSERT_TRUE(peer.link()->next(Traffic::calls, frame));
+        rove::Run one{.function = &function("one"), .link = peer.link().get(), .from = &peer};
         one.payload_read = is_read;
         run(one, [&] {
             const Hold again(lead_.mutex());
             EXPECT_TRUE(runner_.step_aside());
             EXPECT_EQ(one.holds != nullptr, !is_read);
-            ASSERT_TRUE(peer.link->next(Traffic::calls, frame)) << "the next one is there for whoever leads";
-            peer.link->release(Traffic::calls);
+            ASSERT_TRUE(peer.link()->next(Traffic::calls, frame)) << "the next one is there for whoever leads";
+            peer.link()->release(Traffic::calls);
             EXPECT_EQ(neighbours.lines_given_back_to(peer, Traffic::calls) > before, is_read);
         });
         EXPECT_GT(neighbours.lines_given_back_to(peer, Traffic::calls), before);

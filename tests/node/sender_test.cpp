@@ -60,7 +60,7 @@ TEST_F(SenderTest, WhatFindsNoRoomWaitsAndKeepsItsPlace) {
 
 TEST_F(SenderTest, NothingIsSentToAPeerThatIsGone) {
     PeerState& peer = neighbours_.add(2);
-    peer.lost = Error(ErrorCode::disconnected, "its cable was pulled");
+    peer.lose(Error(ErrorCode::disconnected, "its cable was pulled"));
     const Status sent = sender_.send(peer, Traffic::calls, call_of(0, 1), {}, {});
     ASSERT_FALSE(sent);
     EXPECT_EQ(sent.error().code(), ErrorCode::disconnected);
@@ -75,15 +75,15 @@ TEST_F(SenderTest, WhoTakesNothingIsCutOff) {
     Status sent;
     while (sent) sent = sender_.send(peer, Traffic::calls, call_of(0, 1), {}, payload);
     EXPECT_EQ(sent.error().code(), ErrorCode::overloaded);
-    EXPECT_EQ(peer.link->broken(), nullptr);
+    EXPECT_EQ(peer.link()->broken(), nullptr);
 
     while (peer.outbox_of(Traffic::replies).bytes() < kOutboxBytesMax - 2 * payload.size())
         ASSERT_TRUE(sender_.send_or_cut(peer, {.kind = Kind::reply}, {}, payload));
     const TimePoint end = Clock::now() + std::chrono::seconds(20);
     while (sender_.send_or_cut(peer, {.kind = Kind::reply}, {}, payload) && Clock::now() < end) {
     }
-    ASSERT_NE(peer.link->broken(), nullptr);
-    EXPECT_EQ(peer.link->broken()->code(), ErrorCode::overloaded);
+    ASSERT_NE(peer.link()->broken(), nullptr);
+    EXPECT_EQ(peer.link()->broken()->code(), ErrorCode::overloaded);
 }
 
 TEST_F(SenderTest, ACallThatIsSentOnIsKnownUntilItIsAnswered) {
@@ -91,9 +91,9 @@ TEST_F(SenderTest, ACallThatIsSentOnIsKnownUntilItIsAnswered) {
     PeerState& caller = neighbours_.add(client_id(0, 7));
     ASSERT_TRUE(sender_.send(peer, Traffic::calls, call_of(0, 1), {}, {}));
     EXPECT_TRUE(peer.sends.sent_on.empty()) << "this node's own call";
-    ASSERT_TRUE(sender_.send(peer, Traffic::calls, call_of(caller.id, 5), {}, {}));
+    ASSERT_TRUE(sender_.send(peer, Traffic::calls, call_of(caller.id(), 5), {}, {}));
     EXPECT_EQ(peer.sends.sent_on.size(), 1U);
-    const wire::FrameHeader reply{.kind = Kind::reply, .generation = 1, .node = caller.id, .call = 5, .hops = 1};
+    const wire::FrameHeader reply{.kind = Kind::reply, .generation = 1, .node = caller.id(), .call = 5, .hops = 1};
     sender_.pass_reply_on(peer, {reply, {}, {}});
     EXPECT_TRUE(peer.sends.sent_on.empty());
     const auto received = neighbours_.received_by(caller);
@@ -130,7 +130,7 @@ TEST_F(SenderTest, AReplyForAnUnknownMemberGoesToOneWithALowerId) {
 TEST_F(SenderTest, ANodeOfAnotherClusterIsCalledByItsOwnName) {
     PeerState& home = neighbours_.add(0, client_id(0, 4));  // its node 0, of which this one is a client
     ASSERT_TRUE(home.is_foreign());
-    sender_.route({{.kind = Kind::reply, .handle = 0, .node = home.back, .call = 6}, {}, {}});
+    sender_.route({{.kind = Kind::reply, .handle = 0, .node = home.back(), .call = 6}, {}, {}});
     const auto received = neighbours_.received_by(home);
     ASSERT_EQ(received.size(), 1U);
     EXPECT_EQ(received.front().header.node, 0U);

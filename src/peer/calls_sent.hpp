@@ -1,0 +1,53 @@
+// CallsSent: this node's calls to a peer, and those of others that are sent on to it.
+//
+// Threads: under the engine's lock.
+//
+// Invariants: while a frame is open, which one thread fills in place, nobody else writes a call into the mailbox. A number is given to one
+// payload only, over all links: a thread that has sent parts by a link that ended must not be taken for one that has begun again.
+#pragma once
+
+#include <cstdint>
+#include <thread>
+
+#include "lead/large_turns.hpp"
+#include "peer/sent_on.hpp"
+#include "peer/staging.hpp"
+
+namespace rove {
+
+// Large payloads that have been begun to one peer at once, by functions that run one on top of the other's wait: one fewer than
+// the receiver takes from a peer.
+inline constexpr std::size_t kLargesMax = kStagedBytesMax / wire::kMessageBytesMax - 1;
+
+class CallsSent {
+public:
+    SentOn sent_on;     // for others, and not answered yet
+    LargeTurns larges;  // which threads send payloads in parts: they keep their turns when the link ends
+
+    // The number of the next payload that is sent in parts.
+    [[nodiscard]] std::uint64_t next_in_parts() { return ++in_parts_; }
+
+    // A frame of calls is being filled in place: others wait in the outbox, but the thread that fills it must not wait.
+    [[nodiscard]] bool has_open_frame() const { return has_open_frame_; }
+    [[nodiscard]] bool has_open_frame_of_this_thread() const {
+        return has_open_frame_ && opened_by_ == std::this_thread::get_id();
+    }
+    void open_frame() {
+        has_open_frame_ = true;
+        opened_by_ = std::this_thread::get_id();
+    }
+    void close_frame() { has_open_frame_ = false; }
+
+    // Needs no memory.
+    void forget() {
+        sent_on = {};
+        has_open_frame_ = false;
+    }
+
+private:
+    std::uint64_t in_parts_ = 0;
+    bool has_open_frame_ = false;
+    std::thread::id opened_by_;
+};
+
+}  // namespace rove
