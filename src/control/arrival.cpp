@@ -49,7 +49,7 @@ Status Arrival::check_member() const {
 asio::awaitable<Status> Arrival::give_name() {
     if (guest_.role == Role::client) {
         ROVE_CO_TRY(client_, clients_.take());
-        you_ = client_id(host_.routes.id(), client_.value());
+        you_ = client_id(host_.ids.id(), client_.value());
     } else if (guest_.role == Role::member) {
         ROVE_CO_TRY(you_, co_await id_of_member());
         counted_ = members_.find(you_);
@@ -66,34 +66,35 @@ asio::awaitable<Result<NodeId>> Arrival::id_of_member() {
         // The guest does not know this process. If its certificate is valid, this node opens a meeting with it.
         beside_.membership.was_sought_by(member_of(request_));
         co_return fail(ErrorCode::refused, "it wants to meet the process that was node {} before this one",
-                       host_.routes.id());
+                       host_.ids.id());
     }
     ROVE_CO_TRY(const IdClaims::OfMember claimed, co_await beside_.ids.of_member(request_));
     if (claimed.is_linked) {
         guest_.reason = Goodbye::Reason::linked;
-        co_return fail(ErrorCode::refused, "node {} and node {} have a link", host_.routes.id(), claimed.id);
+        co_return fail(ErrorCode::refused, "node {} and node {} have a link", host_.ids.id(), claimed.id);
     }
     co_return claimed.id;
 }
 
+std::shared_ptr<PeerState> Arrival::old_peer() const {
+    const MemberEntry* const entry = is_member() ? members_.find(you_) : nullptr;
+    return entry != nullptr && entry->address == request_.address ? entry->peer.lock() : nullptr;
+}
+
 Status Arrival::open_offered_link() {
-    LockedFabric& fabric = host_.fabric;
+    link_.choose_engine(old_peer().get(), is_member() ? you_ : kNoNode);
     if (!request_.offer.empty()) {
-        Result<std::unique_ptr<fabric::Link>> opened = fabric.open_link();
-        if (opened) {
-            link_.set(std::move(*opened));
-            if (const Status reached = fabric.connect(*link_, request_.offer); !reached) {
-                if (reached.error().code() != ErrorCode::unsupported || !fabric.has_streams()) return reached;
-                link_.drop();
-            }
-        } else if (opened.error().code() != ErrorCode::unsupported || !fabric.has_streams()) {
-            return tl::unexpected<Error>(opened.error());
+        ROVE_CHECK(link_.open());
+        const Status reached = link_ ? link_.connect(request_.offer) : Status();
+        if (!reached) {
+            if (reached.error().code() != ErrorCode::unsupported || !link_.has_streams()) return reached;
+            link_.drop();
         }
     }
-    if (!link_ && !fabric.has_streams())
+    if (!link_ && !link_.has_streams())
         return fail(ErrorCode::unsupported,
                     "there is no lane: no transport reaches both ends; are both ends started with the same --fabric?");
-    if (fabric.has_streams()) lane_.emplace(expected_lanes_, beside_.thread.io());
+    if (link_.has_streams()) lane_.emplace(expected_lanes_, beside_.thread.io());
     return {};
 }
 
@@ -101,16 +102,16 @@ Welcome Arrival::welcome() {
     Welcome welcome{.has_residents = !Residents::none(),
                     .has_ticket = lane_.has_value(),
                     .features = wire::control::kFeatures,
-                    .id = host_.routes.id(),
+                    .id = host_.ids.id(),
                     .you = you_,
-                    .count = std::max(host_.routes.node_count(), is_client(you_) ? 1 : you_ + 1),
+                    .count = std::max(host_.ids.node_count(), is_client(you_) ? 1 : you_ + 1),
                     .key = {},
                     .signature = {},
                     .ticket = lane_ ? lane_->ticket() : wire::control::Ticket{},
                     .secret = random_id<wire::control::LaneSecret>(),
                     .triple = std::string(code::host_triple()),
                     .resident = host_.functions.digests(),
-                    .offer = link_ ? link_->offer() : ByteBuffer()};
+                    .offer = link_ ? link_.offer() : ByteBuffer()};
     if (is_member()) {
         welcome.key = beside_.self.keys().key();
         welcome.signature = beside_.self.keys().sign(
@@ -130,32 +131,27 @@ asio::awaitable<Status> Arrival::await_lane(const wire::control::LaneSecret& sec
     link_.drop();
     if (!lane_) co_return fail(ErrorCode::invalid, "it wants a stream, which this node does not have");
     ROVE_CO_TRY(const int socket, co_await lane_->wait(host_.options.connect_timeout));
-    Result<std::unique_ptr<fabric::Link>> stream = host_.fabric.open_stream(socket, stream_keys(secret, true));
-    if (!stream) co_return tl::unexpected<Error>(stream.error());
-    link_.set(std::move(*stream));
-    co_return Status();
+    co_return link_.open_stream(socket, stream_keys(secret, true));
 }
 
 // The link becomes a peer's, and everybody who is to know of it is told.
 Status Arrival::settle() {
     const bool member = is_member();
     if (member) ROVE_CHECK(beside_.ids.check_is_free(you_, guest_.role, request_));
-    MemberEntry* entry = member ? members_.find(you_) : nullptr;
-    const bool same_place = entry != nullptr && entry->address == request_.address;
-    const std::shared_ptr<PeerState> old = same_place ? entry->peer.lock() : nullptr;
+    const std::shared_ptr<PeerState> old = old_peer();
     Meeting meeting{.peer = {.id = you_,
-                             .my_id = host_.routes.id(),
+                             .my_id = host_.ids.id(),
                              .member = member,
                              .process = request_.key,
                              .address = member && !old ? request_.address : std::string(),
                              .triple = request_.triple,
-                             .node_count = host_.routes.node_count(),
+                             .node_count = host_.ids.node_count(),
                              .has_residents = request_.has_residents,
                              .features = request_.features & wire::control::kFeatures},
                     .resident = {},
                     .replace = true,
                     .hang_up = hang_up_of(beside_.thread.gate(), guest_.channel)};
-    Result<Peers::Adopted> adopted = host_.peers.adopt(std::move(meeting), link_.take(), old);
+    Result<Peers::Adopted> adopted = link_.adopt(std::move(meeting), old);
     if (!adopted) return tl::unexpected<Error>(adopted.error());
     LinkWatch::Unwatched unwatched(beside_.links, {.peer = adopted->peer,
                                                    .meeting = adopted->meeting,

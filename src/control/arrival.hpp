@@ -57,7 +57,7 @@ public:
           expected_lanes_(expected_lanes),
           guest_(guest),
           request_(std::move(request)),
-          link_(beside.host.fabric) {}
+          link_(beside.host.engines) {}
     ~Arrival() {
         if (guest_.role == wire::control::Role::join && you_ != kNoNode) members_.take_back(you_);
         if (counted_ != nullptr) --counted_->incoming;
@@ -71,6 +71,8 @@ private:
     [[nodiscard]] Status check_member() const;
     [[nodiscard]] asio::awaitable<Status> give_name();
     [[nodiscard]] asio::awaitable<Result<NodeId>> id_of_member();
+    // The peer that gets the link, where a member is met again at its address; null: none is known.
+    [[nodiscard]] std::shared_ptr<PeerState> old_peer() const;
     [[nodiscard]] Status open_offered_link();
     [[nodiscard]] wire::control::Welcome welcome();
     [[nodiscard]] asio::awaitable<Status> await_lane(const wire::control::LaneSecret& secret);

@@ -2,7 +2,40 @@
 
 #include <cstring>
 
+#include "engine/engine.hpp"
+
 namespace rove::control {
+
+PendingLink::~PendingLink() {
+    drop();
+    if (engine_ != ChosenEngine{}) engines_.release(engine_);
+}
+
+bool PendingLink::has_streams() const {
+    return engine_.fabric->has_streams();
+}
+
+Status PendingLink::open() {
+    Result<std::unique_ptr<fabric::Link>> opened = engine_.fabric->open_link();
+    if (opened)
+        link_ = std::move(*opened);
+    else if (opened.error().code() != ErrorCode::unsupported || !has_streams())
+        return tl::unexpected<Error>(opened.error());
+    return {};
+}
+
+Status PendingLink::connect(Bytes offer) {
+    return engine_.fabric->connect(*link_, offer);
+}
+
+Status PendingLink::open_stream(int socket, const fabric::StreamKeys& keys) {
+    ROVE_TRY(link_, engine_.fabric->open_stream(socket, keys));
+    return {};
+}
+
+void PendingLink::drop() {
+    if (link_) engine_.fabric->drop(std::move(link_));
+}
 
 std::function<void(const Error&)> hang_up_of(std::shared_ptr<Gate> gate, const std::shared_ptr<Channel>& channel) {
     return [gate = std::move(gate), weak = std::weak_ptr(channel)](const Error& why) {

@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "control/channel.hpp"
 #include "control/control_thread.hpp"
-#include "engine/locked_fabric.hpp"
+#include "control/host.hpp"
 
 namespace rove::control {
 
@@ -38,23 +38,32 @@ private:
     std::shared_ptr<bool> late_ = std::make_shared<bool>(false);
 };
 
-// A link that is destroyed under the engine's lock if the meeting fails on the way.
+// A meeting's link, and the engine that has opened it. If the meeting fails on the way the link is destroyed under that engine's lock.
 class PendingLink {
 public:
-    explicit PendingLink(LockedFabric& fabric) : fabric_(fabric) {}
-    ~PendingLink() { drop(); }
+    explicit PendingLink(Engines& engines) : engines_(engines) {}
+    ~PendingLink();
     PendingLink(const PendingLink&) = delete;
-    void set(std::unique_ptr<fabric::Link> link) { link_ = std::move(link); }
-    void drop() {
-        if (link_) fabric_.drop(std::move(link_));
+
+    // Once, before all else: Engines::choose.
+    void choose_engine(const PeerState* old, NodeId member) { engine_ = engines_.choose(old, member); }
+    [[nodiscard]] bool has_streams() const;
+    // A direct link to be offered or connected. There is none afterwards where the fabric has none, and streams in their place.
+    [[nodiscard]] Status open();
+    // unsupported: it does not reach that end, and a stream must do. Precondition, as below: there is a link.
+    [[nodiscard]] Status connect(Bytes offer);
+    [[nodiscard]] Status open_stream(int socket, const fabric::StreamKeys& keys);
+    void drop();
+    // It becomes a peer's.
+    [[nodiscard]] Result<Peers::Adopted> adopt(Meeting meeting, std::shared_ptr<PeerState> old) {
+        return engines_.adopt(engine_, std::move(meeting), link_, std::move(old));
     }
     explicit operator bool() const { return link_ != nullptr; }
-    fabric::Link& operator*() { return *link_; }
-    fabric::Link* operator->() { return link_.get(); }
-    std::unique_ptr<fabric::Link> take() { return std::move(link_); }
+    [[nodiscard]] ByteBuffer offer() const { return link_->offer(); }
 
 private:
-    LockedFabric& fabric_;
+    Engines& engines_;
+    ChosenEngine engine_;
     std::unique_ptr<fabric::Link> link_;
 };
 

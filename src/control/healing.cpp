@@ -55,7 +55,7 @@ private:
 };
 
 void Healing::begin(NodeId id) {
-    begin_after(routes_.id() > id ? std::chrono::milliseconds(0) : kHealDeference, id, nullptr);
+    begin_after(ids_.id() > id ? std::chrono::milliseconds(0) : kHealDeference, id, nullptr);
 }
 
 void Healing::begin_at_once(NodeId id, std::shared_ptr<FirstTry> first) {

@@ -20,7 +20,7 @@
 #include "control/control_thread.hpp"
 #include "control/members.hpp"
 #include "peer/complaints.hpp"
-#include "peer/routes.hpp"
+#include "peer/node_ids.hpp"
 
 namespace rove::control {
 
@@ -42,7 +42,7 @@ public:
     struct Beside {
         ControlThread& thread;
         Members& members;
-        const Routes& routes;
+        const NodeIds& ids;
         std::function<std::string()> name;                    // of this node, for messages
         std::function<asio::awaitable<Status>(NodeId)> meet;  // one attempt
         std::function<void(NodeId, const wire::control::PublicKey&, const std::string& why)> is_gone;
@@ -57,7 +57,7 @@ public:
     explicit Healing(Beside beside)
         : thread_(beside.thread),
           members_(beside.members),
-          routes_(beside.routes),
+          ids_(beside.ids),
           name_(std::move(beside.name)),
           meet_(std::move(beside.meet)),
           is_gone_(std::move(beside.is_gone)),
@@ -81,7 +81,7 @@ private:
 
     ControlThread& thread_;
     Members& members_;
-    const Routes& routes_;
+    const NodeIds& ids_;
     const std::function<std::string()> name_;
     const std::function<asio::awaitable<Status>(NodeId)> meet_;
     const std::function<void(NodeId, const wire::control::PublicKey&, const std::string&)> is_gone_;

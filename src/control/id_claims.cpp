@@ -11,7 +11,7 @@ using wire::control::Role;
 
 const MemberEntry* IdClaims::giver() const {
     const NodeId first = members_.lowest();
-    return first != routes_.id() && first != kNoNode ? members_.find(first) : nullptr;
+    return first != ids_.id() && first != kNoNode ? members_.find(first) : nullptr;
 }
 
 // Only one process can listen at an address. So a node that names the address of a known member either lies, or has taken the place of a
@@ -28,7 +28,7 @@ asio::awaitable<Result<NodeId>> IdClaims::give(const Request& request) {
             co_return fail(ErrorCode::refused, "node {} at {} lives{}", former, request.address,
                            there ? "" : ", or does not answer: " + there.error().message());
     }
-    const NodeId id = members_.give(request.address, request.key, routes_.id());
+    const NodeId id = members_.give(request.address, request.key, ids_.id());
     if (id == kNoNode)
         co_return fail(ErrorCode::overloaded, "{} nodes are members, the most there may be", kNodeIdMax + 1);
     co_return id;
@@ -39,7 +39,7 @@ asio::awaitable<Result<NodeId>> IdClaims::give(const Request& request) {
 asio::awaitable<Result<IdClaims::OfMember>> IdClaims::of_member(const Request& request) {
     const Member claimed = member_of(request);
     const NodeId id = claimed.id;
-    if (id == routes_.id()) co_return fail(ErrorCode::refused, "it says that it is node {}, which this node is", id);
+    if (id == ids_.id()) co_return fail(ErrorCode::refused, "it says that it is node {}, which this node is", id);
     if (id >= members_.count() + kIdsAheadMax)
         co_return fail(ErrorCode::refused, "it says that it is node {}, where {} are known; try again when more are",
                        id, members_.count());
@@ -52,8 +52,8 @@ asio::awaitable<Result<IdClaims::OfMember>> IdClaims::of_member(const Request& r
     if (!is_known()) ROVE_CO_CHECK(co_await await_end_of_former(claimed));
     if (!is_known()) co_return OfMember{.id = id};
     const std::shared_ptr<PeerState> peer = members_.find(id)->peer.lock();
-    const bool linked = peer && peers_.linked(*peer) && !request.replace;
-    co_return OfMember{.id = id, .is_linked = linked || (is_opening_(id) && routes_.id() < id)};
+    const bool linked = peer && engines_.linked(*peer) && !request.replace;
+    co_return OfMember{.id = id, .is_linked = linked || (is_opening_(id) && ids_.id() < id)};
 }
 
 // The former holder may have ended unnoticed, so this node contacts its address.

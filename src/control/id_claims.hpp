@@ -9,10 +9,9 @@
 #include <functional>
 
 #include "base/result.hpp"
+#include "control/host.hpp"
 #include "control/members.hpp"
 #include "control/own_identity.hpp"
-#include "engine/peers.hpp"
-#include "peer/routes.hpp"
 
 namespace rove::control {
 
@@ -22,16 +21,16 @@ public:
     struct Beside {
         const OwnIdentity& self;
         Members& members;
-        const Routes& routes;
-        const Peers& peers;
+        const NodeIds& ids;
+        const Engines& engines;
         std::function<asio::awaitable<Status>(NodeId, bool probe)> meet_member;
         std::function<bool(NodeId)> is_opening;  // a meeting with that member is being opened from here
     };
     explicit IdClaims(Beside beside)
         : self_(beside.self),
           members_(beside.members),
-          routes_(beside.routes),
-          peers_(beside.peers),
+          ids_(beside.ids),
+          engines_(beside.engines),
           meet_member_(std::move(beside.meet_member)),
           is_opening_(std::move(beside.is_opening)) {}
     IdClaims(const IdClaims&) = delete;
@@ -56,8 +55,8 @@ private:
 
     const OwnIdentity& self_;
     Members& members_;
-    const Routes& routes_;
-    const Peers& peers_;
+    const NodeIds& ids_;
+    const Engines& engines_;
     const std::function<asio::awaitable<Status>(NodeId, bool)> meet_member_;
     const std::function<bool(NodeId)> is_opening_;
 };

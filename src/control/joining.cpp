@@ -47,9 +47,9 @@ asio::awaitable<Result<Met>> Joining::meet_giver_of_ids(std::string address, End
 // Meets all members at once, up to kHealingMax, and the others after them. A member that is stopped delays only this node's start; if
 // many are stopped, this node does not wait for all of them, but meets them later, like members that were lost.
 asio::awaitable<void> Joining::meet_others(const Met& giver) {
-    const Routes& routes = beside_.host.routes;
+    const NodeIds& ids = beside_.host.ids;
     std::vector<std::shared_ptr<Healing::FirstTry>> tries;
-    for (const Member& member : beside_.members.list(routes.id())) {
+    for (const Member& member : beside_.members.list(ids.id())) {
         if (member.id == giver.id) continue;
         tries.push_back(std::make_shared<Healing::FirstTry>(beside_.thread.io()));
         beside_.membership.is_expected(member.id);

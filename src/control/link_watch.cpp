@@ -7,7 +7,7 @@ namespace rove::control {
 // Reached with a peer only if memory ran out before it was watched: nobody else would tell the node that the peer is gone.
 LinkWatch::Unwatched::~Unwatched() {
     if (watch_ == nullptr) return;
-    watch_->peers_.lose(who_.peer, who_.meeting, no_memory());
+    watch_->engines_.lose(who_.peer, who_.meeting, no_memory());
     try {
         if (who_.member != kNoNode) watch_->membership_.went(who_.member, who_.meeting, false);
     } catch (const std::bad_alloc&) {  // its process sees the connection end, and meets this one again
@@ -58,7 +58,7 @@ asio::awaitable<void> LinkWatch::watch(std::shared_ptr<Channel> channel, Unwatch
         goodbye.text = why.message();
     } catch (const std::bad_alloc&) {  // without words, then
     }
-    peers_.lose(who.peer, who.meeting, std::move(why));  // needs no memory: nobody else would tell the node
+    engines_.lose(who.peer, who.meeting, std::move(why));  // needs no memory: nobody else would tell the node
     channel->close(goodbye);
     who.client = {};
     if (who.member != kNoNode) membership_.went(who.member, who.meeting, left);

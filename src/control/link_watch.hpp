@@ -14,9 +14,9 @@
 
 #include "control/channel.hpp"
 #include "control/control_thread.hpp"
+#include "control/host.hpp"
 #include "control/membership.hpp"
 #include "control/places.hpp"
-#include "engine/peers.hpp"
 
 namespace rove::control {
 
@@ -25,11 +25,11 @@ public:
     // The other parts of the control plane that it uses. They outlive it.
     struct Beside {
         ControlThread& thread;
-        Peers& peers;
+        Engines& engines;
         Membership& membership;
     };
     explicit LinkWatch(const Beside& beside)
-        : thread_(beside.thread), peers_(beside.peers), membership_(beside.membership) {}
+        : thread_(beside.thread), engines_(beside.engines), membership_(beside.membership) {}
     LinkWatch(const LinkWatch&) = delete;
 
     // Whom a connection is watched for.
@@ -66,7 +66,7 @@ private:
     [[nodiscard]] asio::awaitable<void> watch(std::shared_ptr<Channel> channel, Unwatched link);
 
     ControlThread& thread_;
-    Peers& peers_;
+    Engines& engines_;
     Membership& membership_;
 };
 

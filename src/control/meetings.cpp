@@ -43,13 +43,13 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Meetings::reach(std::string 
         if (member == kNoNode) member = beside_.members.at(each);
         if (!known) known = servers_.at(each);
     }
-    if (member == beside_.host.routes.id() && !beside_.self.address().empty()) member = kNoNode;
+    if (member == beside_.host.ids.id() && !beside_.self.address().empty()) member = kNoNode;
     if (member != kNoNode && !old) {
         ROVE_CO_TRY(const bool is_there, co_await answers_there(member));
         if (!is_there) member = kNoNode;
     }
     if (member != kNoNode && !known) known = beside_.members.find(member)->peer.lock();
-    if (known && beside_.host.peers.linked(*known)) co_return known;
+    if (known && beside_.host.engines.linked(*known)) co_return known;
     Wanted wanted{.address = std::move(address), .endpoints = std::move(endpoints), .old = known};
     std::string key = "client:" + spelling;
     if (member != kNoNode) {
@@ -131,7 +131,7 @@ asio::awaitable<Result<Met>> Meetings::share(std::string key, Wanted wanted) {
 std::optional<Met> Meetings::linked_to(NodeId member) {
     const MemberEntry* entry = member != kNoNode ? beside_.members.find(member) : nullptr;
     const std::shared_ptr<PeerState> peer = entry != nullptr ? entry->peer.lock() : nullptr;
-    if (!peer || !beside_.host.peers.linked(*peer)) return std::nullopt;
+    if (!peer || !beside_.host.engines.linked(*peer)) return std::nullopt;
     return Met{.peer = peer, .id = member};
 }
 

@@ -15,16 +15,16 @@ using wire::control::Welcome;
 void Membership::i_am() {
     const Member me = self_.as_member();
     members_.set(me, State::living);
-    routes_.set_identity(me.id, members_.count());
+    ids_.set_identity(me.id, members_.count());
 }
 
 void Membership::begin_cluster() {
-    self_.begin_cluster(routes_.id());
+    self_.begin_cluster(ids_.id());
     i_am();
 }
 
 void Membership::is_joining(const Welcome& welcome) {
-    routes_.set_identity(welcome.you, welcome.count);
+    ids_.set_identity(welcome.you, welcome.count);
 }
 
 Status Membership::has_joined(const Welcome& welcome, const Settled& settled) {
@@ -35,12 +35,12 @@ Status Membership::has_joined(const Welcome& welcome, const Settled& settled) {
     i_am();
     bool has_giver = false;
     for (const Member& member : settled.members) {
-        if (member.id == routes_.id() || !self_.is_certified(member)) continue;
+        if (member.id == ids_.id() || !self_.is_certified(member)) continue;
         const bool gives = member.id == welcome.id && member.key == welcome.key;
         members_.set(member, State::lost, gives ? Trust::proven : Trust::told);
         has_giver |= gives;
     }
-    routes_.set_node_count(members_.count());
+    ids_.set_node_count(members_.count());
     if (has_giver) return {};
     return fail(ErrorCode::invalid, "it let this node in, and has no certificate of its cluster itself");
 }
@@ -53,7 +53,7 @@ Trust Membership::admit(const Member& member) {
     const MemberEntry* entry = members_.find(member.id);
     const Trust before = entry != nullptr && entry->is_there() && entry->key == member.key ? entry->trust : Trust::none;
     members_.set(member, State::lost);
-    routes_.set_node_count(members_.count());
+    ids_.set_node_count(members_.count());
     return before;
 }
 
@@ -65,7 +65,7 @@ void Membership::is_here(NodeId id, const Peers::Adopted& adopted, const std::sh
     entry->meeting = adopted.meeting;
     channels_[id] = channel;
     tell_of(entry->as_member(id), before);
-    if (!joins && (members_.lowest() == routes_.id() || members_.lowest() == id)) tell_all_members(id, *channel);
+    if (!joins && (members_.lowest() == ids_.id() || members_.lowest() == id)) tell_all_members(id, *channel);
 }
 
 void Membership::tell_of(const Member& member, Trust before) {
@@ -73,8 +73,7 @@ void Membership::tell_of(const Member& member, Trust before) {
     const ByteBuffer message = encode(wire::control::Members{.members = {member}});
     for (const auto& [id, weak] : channels_) {
         if (id == member.id) continue;
-        const bool should_know =
-            lowest == routes_.id() ? before != Trust::proven : id == lowest && before == Trust::none;
+        const bool should_know = lowest == ids_.id() ? before != Trust::proven : id == lowest && before == Trust::none;
         if (const auto channel = weak.lock(); channel && should_know) channel->say(message);
     }
 }
@@ -98,20 +97,20 @@ void Membership::went(NodeId id, std::uint64_t meeting, bool left) {
 
 void Membership::is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said) {
     MemberEntry* entry = members_.find(id);
-    if (entry == nullptr || !entry->is_there() || entry->key != key || id == routes_.id()) return;
+    if (entry == nullptr || !entry->is_there() || entry->key != key || id == ids_.id()) return;
     entry->state = State::gone;
     // Others name many that were never met, as they like.
     const auto level = entry->trust == Trust::proven ? spdlog::level::info : spdlog::level::debug;
     if (!said) log().log(level, "{}: node {} at {} is gone: {}", name_(), id, entry->address, why);
     if (const std::shared_ptr<PeerState> peer = entry->peer.lock())
-        peers_.lose(peer, entry->meeting, Error(ErrorCode::disconnected, why));
-    peers_.member_gone(id, fmt::format("node {} at {} is gone: {}", id, entry->address, why));
+        engines_.lose(peer, entry->meeting, Error(ErrorCode::disconnected, why));
+    engines_.member_gone(id, fmt::format("node {} at {} is gone: {}", id, entry->address, why));
     channels_.erase(id);
 }
 
 void Membership::is_expected(NodeId id) {
     const MemberEntry* entry = members_.find(id);
-    peers_.member_expected(id, entry->key, fmt::format("node {} at {} has not been met yet", id, entry->address));
+    engines_.member_expected(id, entry->key, fmt::format("node {} at {} has not been met yet", id, entry->address));
 }
 
 void Membership::meet_again(NodeId id) {
@@ -122,14 +121,14 @@ void Membership::meet_again(NodeId id) {
 void Membership::was_sought_by(const Member& member) {
     const MemberEntry* known = members_.find(member.id);
     const bool was_given_up = known != nullptr && known->state == State::gone && known->key == member.key;
-    if (member.id == routes_.id() || !(was_given_up || members_.is_news(member)) || !self_.is_certified(member)) return;
+    if (member.id == ids_.id() || !(was_given_up || members_.is_news(member)) || !self_.is_certified(member)) return;
     members_.learn(member);
     meet_again(member.id);
 }
 
 Status Membership::heard_of(const std::vector<Member>& members) {
     for (const Member& member : members) {
-        if (member.id == routes_.id() || !members_.is_news(member)) continue;
+        if (member.id == ids_.id() || !members_.is_news(member)) continue;
         if (!self_.is_certified(member))
             return fail(ErrorCode::invalid, "it names node {} at {}, which has no certificate of this cluster",
                         member.id, member.address);

@@ -17,10 +17,9 @@
 #include <vector>
 
 #include "control/channel.hpp"
+#include "control/host.hpp"
 #include "control/members.hpp"
 #include "control/own_identity.hpp"
-#include "engine/peers.hpp"
-#include "peer/routes.hpp"
 
 namespace rove::control {
 
@@ -30,16 +29,16 @@ public:
     struct Beside {
         OwnIdentity& self;
         Members& members;
-        Routes& routes;
-        Peers& peers;
+        NodeIds& ids;
+        Engines& engines;
         std::function<std::string()> name;       // of this node, for messages
         std::function<void(NodeId)> meet_again;  // a member that has no link
     };
     explicit Membership(Beside beside)
         : self_(beside.self),
           members_(beside.members),
-          routes_(beside.routes),
-          peers_(beside.peers),
+          ids_(beside.ids),
+          engines_(beside.engines),
           name_(std::move(beside.name)),
           meet_again_(std::move(beside.meet_again)) {}
     Membership(const Membership&) = delete;
@@ -81,8 +80,8 @@ private:
 
     OwnIdentity& self_;
     Members& members_;
-    Routes& routes_;
-    Peers& peers_;
+    NodeIds& ids_;
+    Engines& engines_;
     const std::function<std::string()> name_;
     const std::function<void(NodeId)> meet_again_;
     std::map<NodeId, std::weak_ptr<Channel>> channels_;

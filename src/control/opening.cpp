@@ -148,14 +148,22 @@ asio::awaitable<Status> Opening::check_node() {
     co_return Status();
 }
 
+std::string Opening::spelling() const {
+    const auto endpoint = channel_->remote();
+    return endpoint ? canonical(*endpoint) : wanted_.address;
+}
+
+std::shared_ptr<PeerState> Opening::old_peer() const {
+    if (wanted_.old) return wanted_.old;
+    if (const MemberEntry* const entry = beside_.members.find(wanted_.member))
+        if (std::shared_ptr<PeerState> peer = entry->peer.lock()) return peer;
+    return wanted_.role == Role::client ? servers_.at(spelling()) : nullptr;
+}
+
 // What this node offers for a direct lane. Where its fabric has none, a stream must do.
 Status Opening::open_link() {
-    Result<std::unique_ptr<fabric::Link>> opened = host_.fabric.open_link();
-    if (opened)
-        link_.set(std::move(*opened));
-    else if (opened.error().code() != ErrorCode::unsupported || !host_.fabric.has_streams())
-        return tl::unexpected<Error>(opened.error());
-    return {};
+    link_.choose_engine(old_peer().get(), wanted_.member);
+    return link_.open();
 }
 
 asio::awaitable<Status> Opening::ask() {
@@ -169,7 +177,7 @@ asio::awaitable<Status> Opening::ask() {
                                    .signature = {},
                                    .certificate = {},
                                    .whom = {},
-                                   .offer = link_ ? link_->offer() : ByteBuffer()};
+                                   .offer = link_ ? link_.offer() : ByteBuffer()};
     if (wanted_.role != Role::client) {
         request.key = self.keys().key();
         request.signature = self.keys().sign(wire::control::statement("peer", theirs_, mine_, channel_->bound_there()));
@@ -203,7 +211,7 @@ Status Opening::check_welcome(const Welcome& welcome) {
         member_is_gone("another process is at its address");
         return tl::unexpected<Error>(why);
     }
-    if (welcome.you != host_.routes.id()) return fail(ErrorCode::invalid, "it takes this node for another one");
+    if (welcome.you != host_.ids.id()) return fail(ErrorCode::invalid, "it takes this node for another one");
     return {};
 }
 
@@ -211,23 +219,21 @@ Status Opening::check_welcome(const Welcome& welcome) {
 asio::awaitable<Result<Lane>> Opening::open_lane(const Welcome& welcome, TimePoint until) {
     std::optional<Error> no_lane;
     if (link_ && !welcome.offer.empty()) {
-        const Status reached = host_.fabric.connect(*link_, welcome.offer);
+        const Status reached = link_.connect(welcome.offer);
         if (reached) co_return Lane::direct;
         no_lane = reached.error();
         if (reached.error().code() != ErrorCode::unsupported) co_return tl::unexpected<Error>(reached.error());
     }
     link_.drop();
-    if (!welcome.has_ticket || !host_.fabric.has_streams())
+    if (!welcome.has_ticket || !link_.has_streams())
         co_return fail(ErrorCode::unsupported,
                        "there is no lane to it{}{}; are both ends started with the same --fabric?", no_lane ? ": " : "",
                        no_lane ? no_lane->message() : "");
-    Result<std::unique_ptr<fabric::Link>> stream = co_await open_stream(welcome, until);
-    if (!stream) co_return tl::unexpected<Error>(stream.error());
-    link_.set(std::move(*stream));
+    ROVE_CO_CHECK(co_await open_stream(welcome, until));
     co_return Lane::stream;
 }
 
-asio::awaitable<Result<std::unique_ptr<fabric::Link>>> Opening::open_stream(const Welcome& welcome, TimePoint until) {
+asio::awaitable<Status> Opening::open_stream(const Welcome& welcome, TimePoint until) {
     ROVE_CO_TRY(const auto endpoint, channel_->remote());
     Socket socket(beside_.thread.io());
     const asio::error_code failed = co_await connect_to(beside_.thread, socket, endpoint, until);
@@ -240,7 +246,7 @@ asio::awaitable<Result<std::unique_ptr<fabric::Link>>> Opening::open_stream(cons
     ROVE_CO_CHECK(co_await lane->send(encode(LaneHello{.ticket = welcome.ticket})));
     const int descriptor = lane->release();
     if (descriptor < 0) co_return fail(ErrorCode::disconnected, "its second connection, for the lane, ended");
-    co_return host_.fabric.open_stream(descriptor, stream_keys(welcome.secret, false));
+    co_return link_.open_stream(descriptor, stream_keys(welcome.secret, false));
 }
 
 // The link becomes a peer's, unless this side has made another one meanwhile.
@@ -249,13 +255,8 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
     if (wanted_.role == Role::join) ROVE_CHECK(beside_.membership.has_joined(welcome, settled));
     if (!welcome.has_residents && !Residents::none())
         code::expect_to_send();  // what this program calls there has to travel
-    const auto endpoint = channel_->remote();
-    const std::string spelling = endpoint ? canonical(*endpoint) : wanted_.address;
-    const MemberEntry* entry = beside_.members.find(wanted_.member);
-    std::shared_ptr<PeerState> old = wanted_.old;
-    if (!old && entry != nullptr) old = entry->peer.lock();
-    if (!old && !member) old = servers_.at(spelling);
-    if (wanted_.role == Role::member && entry->key != wanted_.whom)
+    const std::shared_ptr<PeerState> old = old_peer();
+    if (wanted_.role == Role::member && beside_.members.find(wanted_.member)->key != wanted_.whom)
         return fail(ErrorCode::disconnected, "node {} became another process while this one was met", wanted_.member);
     Meeting meeting{.peer = {.id = welcome.id,
                              .my_id = welcome.you,
@@ -269,7 +270,7 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
                     .resident = welcome.resident,
                     .replace = wanted_.replace,
                     .hang_up = hang_up_of(beside_.thread.gate(), channel_)};
-    Result<Peers::Adopted> adopted = host_.peers.adopt(std::move(meeting), link_.take(), old);
+    Result<Peers::Adopted> adopted = link_.adopt(std::move(meeting), old);
     if (!adopted) return tl::unexpected<Error>(adopted.error());
     Met met{.peer = adopted->peer, .id = welcome.id, .redirect = {}};
     if (!adopted->taken) {
@@ -283,7 +284,7 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
         beside_.membership.is_here(welcome.id, *adopted, channel_, before, wanted_.role == Role::join);
         beside_.members.find(welcome.id)->answers_there = true;
     } else {
-        servers_.met(spelling, adopted->peer);
+        servers_.met(spelling(), adopted->peer);
     }
     beside_.links.begin(channel_, std::move(unwatched), "watching a node");
     return met;

@@ -69,7 +69,7 @@ public:
           servers_(servers),
           opening_(opening),
           wanted_(wanted),
-          link_(beside.host.fabric) {}
+          link_(beside.host.engines) {}
     Opening(const Opening&) = delete;
 
     // Once. timed_out at that time at the latest.
@@ -86,13 +86,16 @@ private:
     [[nodiscard]] asio::awaitable<Result<Socket>> connect(TimePoint until);
     [[nodiscard]] asio::awaitable<Result<Met>> converse(TimePoint until);
     [[nodiscard]] asio::awaitable<Status> check_node();
+    // Where the node answers, as Servers knows it.
+    [[nodiscard]] std::string spelling() const;
+    // The peer that gets the link, where one is met again; null: none is known.
+    [[nodiscard]] std::shared_ptr<PeerState> old_peer() const;
     [[nodiscard]] Status open_link();
     [[nodiscard]] asio::awaitable<Status> ask();
     [[nodiscard]] Status check_welcome(const wire::control::Welcome& welcome);
     [[nodiscard]] asio::awaitable<Result<wire::control::Lane>> open_lane(const wire::control::Welcome& welcome,
                                                                          TimePoint until);
-    [[nodiscard]] asio::awaitable<Result<std::unique_ptr<fabric::Link>>> open_stream(
-        const wire::control::Welcome& welcome, TimePoint until);
+    [[nodiscard]] asio::awaitable<Status> open_stream(const wire::control::Welcome& welcome, TimePoint until);
     [[nodiscard]] Result<Met> settle(const wire::control::Welcome& welcome, const wire::control::Settled& settled);
     [[nodiscard]] tl::unexpected<Error> late() const;
     void member_is_gone(const char* why);

@@ -11,6 +11,8 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
                                     std::shared_ptr<PeerState> old) {
     const Hold hold(lead_.mutex());
     std::unique_ptr<fabric::Link> link = std::move(opened);  // ends under the lock, wherever this ends
+    if (old && old->engine != &engine_)
+        return fail(ErrorCode::overloaded, "{} has met this peer by another engine before; try again", name_());
     std::shared_ptr<PeerState> peer = std::move(old);
     for (std::size_t i = 0; !peer && meeting.peer.member && i < all_.size(); ++i)  // a member that came back
         if (all_[i]->is_member() && all_[i]->id() == meeting.peer.id && !all_[i]->link()) peer = all_[i];

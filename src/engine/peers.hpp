@@ -61,7 +61,7 @@ public:
         bool taken = false;         // false: the peer has a good link already, and this one was dropped
     };
     // Makes a peer of a link of this engine that is connected, or brings an old one of this engine back to life. overloaded: there are as many
-    // as may be.
+    // as may be, or `old` is another engine's.
     [[nodiscard]] Result<Adopted> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
                                         std::shared_ptr<PeerState> old) EXCLUDES(lock_of<EngineLock>);
     // The connection of that meeting has ended. Nothing happens where the peer was met again since. Needs no memory.

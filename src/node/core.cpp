@@ -37,22 +37,24 @@ bool prepare_libsodium() {
 }  // namespace
 
 NodeCore::NodeCore(NodeOptions options, std::size_t engines)
-    : options_(std::move(options)), shared_(options_.buffer_bytes_max) {
-    while (engines_.size() < engines) engines_.push_back(make_engine());
+    : options_(std::move(options)), shared_(options_.buffer_bytes_max), engines_(make_engines(engines)) {
     options_.grace = std::min(options_.grace, kOptionTimeMax);
     options_.connect_timeout = std::min(options_.connect_timeout, kOptionTimeMax);
 }
 
-std::unique_ptr<Engine> NodeCore::make_engine() {
-    return std::make_unique<Engine>(
-        Engine::Beside{.node = *this,
-                       .options = options_,
-                       .cache = cache_,
-                       .shared = shared_,
-                       .free_memory = built_ins().free,
-                       .meet = [this](const std::string& at, const std::shared_ptr<PeerState>& peer,
-                                      Deadline deadline) { return control_->connect(at, peer, deadline); },
-                       .name = name_});
+std::vector<std::unique_ptr<Engine>> NodeCore::make_engines(std::size_t count) {
+    std::vector<std::unique_ptr<Engine>> made;
+    while (made.size() < count)
+        made.push_back(std::make_unique<Engine>(
+            Engine::Beside{.node = *this,
+                           .options = options_,
+                           .cache = cache_,
+                           .shared = shared_,
+                           .free_memory = built_ins().free,
+                           .meet = [this](const std::string& at, const std::shared_ptr<PeerState>& peer,
+                                          Deadline deadline) { return control_->connect(at, peer, deadline); },
+                           .name = name_}));
+    return made;
 }
 
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric) {
@@ -96,9 +98,8 @@ Status NodeCore::start(Fabrics fabrics) {
         ROVE_CHECK(engines_[i]->open(std::move(fabrics[i])));
     }
     ROVE_TRY(control_, control::Control::create({.options = options_,
-                                                 .routes = first_engine().routes(),
-                                                 .peers = first_engine().peers(),
-                                                 .fabric = first_engine().fabric(),
+                                                 .ids = shared_.ids,
+                                                 .engines = choice_,
                                                  .functions = functions_,
                                                  .name = name_,
                                                  .every_second = [this] {

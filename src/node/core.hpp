@@ -3,7 +3,8 @@
 //
 // Which engine. What concerns a peer is asked of the engine that has its link (PeerState::engine); what a running function asks, of the one that
 // runs it (rove_here); what concerns a call, of the one that has sent it (rove_pending, RawCall). What concerns the whole node is asked of each
-// engine in turn (engines()). Only what concerns none of these is for the node to choose (first_engine()).
+// engine in turn (engines()). Who is met gets a link of the engine that EngineChoice chooses. Only what concerns none of these is for the node
+// to choose (first_engine()).
 //
 // Threads: any, but for the beginning and the end of a node. Functions here take the lock of one engine after the other where they say so
 // (EXCLUDES), and never that of two at once.
@@ -22,6 +23,7 @@
 #include "code/cache.hpp"
 #include "engine/engine.hpp"
 #include "engine/node_functions.hpp"
+#include "node/engine_choice.hpp"
 #include "services/objects.hpp"
 
 namespace rove {
@@ -45,7 +47,7 @@ public:
     // ---- its parts; whatever takes a lock is said there
     [[nodiscard]] std::span<const std::unique_ptr<Engine>> engines() const { return engines_; }
     // The node's choice, for what concerns no peer, no call and no running function: the first. Threads of the program that poll the node
-    // lead this one, and peers are met here.
+    // lead this one.
     [[nodiscard]] Engine& first_engine() { return *engines_.front(); }
     [[nodiscard]] NodeIds& ids() { return shared_.ids; }
     [[nodiscard]] MemoryTable& memory() { return shared_.memory; }
@@ -89,7 +91,7 @@ public:
 private:
     NodeCore(NodeOptions options, std::size_t engines);
     [[nodiscard]] Status start(Fabrics fabrics);
-    [[nodiscard]] std::unique_ptr<Engine> make_engine();
+    [[nodiscard]] std::vector<std::unique_ptr<Engine>> make_engines(std::size_t count);
     static void remember(const std::shared_ptr<NodeCore>& core);
 
     std::atomic<bool> shut_down_{false};
@@ -101,7 +103,8 @@ private:
     std::unique_ptr<control::Control> control_;
     SharedState shared_;
     Objects objects_{name_};
-    std::vector<std::unique_ptr<Engine>> engines_;  // none is added or taken away as long as the node lives
+    const std::vector<std::unique_ptr<Engine>> engines_;
+    EngineChoice choice_{engines_};
     NodeFunctions functions_{cache_};
     // Itself, where a function did not end with the node.
     std::shared_ptr<NodeCore> abandoned_;

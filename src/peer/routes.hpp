@@ -32,8 +32,6 @@ public:
     // ---- of the whole node
     [[nodiscard]] NodeId id() const { return node_.id(); }
     [[nodiscard]] std::uint32_t node_count() const { return node_.node_count(); }
-    void set_identity(NodeId id, std::uint32_t node_count) { node_.set_identity(id, node_count); }
-    void set_node_count(std::uint32_t node_count) { node_.set_node_count(node_count); }
 
     // ---- of the engine
 

@@ -100,8 +100,8 @@ protected:
     bool visited_ = false;
     control::IdClaims ids_{{.self = self_,
                             .members = members_,
-                            .routes = neighbours_.routes,
-                            .peers = peers_,
+                            .ids = neighbours_.ids,
+                            .engines = engines_,
                             .meet_member = [this](NodeId id, bool /*probe*/) { return answers(id); },
                             .is_opening = [](NodeId) { return false; }}};
     const Arrival::Beside beside_{.host = host_,

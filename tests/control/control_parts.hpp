@@ -19,6 +19,32 @@
 
 namespace rove::test {
 
+// The one engine whose fabric and peers these are.
+class OneEngine final : public control::Engines {
+public:
+    OneEngine(LockedFabric& fabric, Peers& peers) : fabric_(fabric), peers_(peers) {}
+    control::ChosenEngine choose(const PeerState* /*old*/, NodeId /*member*/) override {
+        return {.fabric = &fabric_, .peers = &peers_};
+    }
+    void release(const control::ChosenEngine& /*chosen*/) noexcept override {}
+    Result<Peers::Adopted> adopt(const control::ChosenEngine& /*by*/, Meeting meeting,
+                                 std::unique_ptr<fabric::Link>& link, std::shared_ptr<PeerState> old) override {
+        return peers_.adopt(std::move(meeting), std::move(link), std::move(old));
+    }
+    [[nodiscard]] bool linked(const PeerState& peer) const override { return peers_.linked(peer); }
+    void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why) override {
+        peers_.lose(peer, meeting, std::move(why));
+    }
+    void member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why) override {
+        peers_.member_expected(member, process, why);
+    }
+    void member_gone(NodeId member, const std::string& why) override { peers_.member_gone(member, why); }
+
+private:
+    LockedFabric& fabric_;
+    Peers& peers_;
+};
+
 class ControlParts : public AnsweringParts {
 protected:
     using State = control::MemberEntry::State;
@@ -47,7 +73,7 @@ protected:
     [[nodiscard]] wire::control::Member certified(NodeId id) const { return self_.certify(member(id)); }
     // This node is that one, the first of its cluster.
     void begin_as(NodeId id) {
-        neighbours_.routes.set_identity(id, id + 1);
+        neighbours_.ids.set_identity(id, id + 1);
         self_.listens_at(address_of(id));
         membership_.begin_cluster();
     }
@@ -105,6 +131,8 @@ protected:
         return std::move(*result);
     }
 
+    LockedFabric fabric_{idle_.lead, neighbours_.fabric()};
+    OneEngine engines_{fabric_, peers_};
     std::set<control::Channel*> open_;
     control::ControlThread thread_{&IdleLead::name};  // never started
     std::vector<int> sockets_;
@@ -113,8 +141,8 @@ protected:
     std::vector<NodeId> met_again_;
     control::Membership membership_{{.self = self_,
                                      .members = members_,
-                                     .routes = neighbours_.routes,
-                                     .peers = peers_,
+                                     .ids = neighbours_.ids,
+                                     .engines = engines_,
                                      .name = &IdleLead::name,
                                      .meet_again = [this](NodeId id) { met_again_.push_back(id); }}};
 };

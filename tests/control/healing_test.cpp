@@ -19,7 +19,7 @@ using control::MemberEntry;
 class HealingTest : public testing::Test {
 protected:
     void SetUp() override {
-        routes_.set_identity(3, 4);
+        ids_.set_identity(3, 4);
         thread_.start([] {});
     }
     void TearDown() override {
@@ -56,14 +56,13 @@ protected:
 
     control::ControlThread thread_{[] { return std::string("node 3"); }};
     NodeIds ids_;
-    Routes routes_{ids_};
     control::Members members_;
     std::vector<NodeId> met_;
     std::map<NodeId, unsigned> fails_;
     std::size_t under_way_ = 0, most_at_once_ = 0;
     Healing healing_{{.thread = thread_,
                       .members = members_,
-                      .routes = routes_,
+                      .ids = ids_,
                       .name = [] { return std::string("node 3"); },
                       .meet = [this](NodeId id) { return meet(id); },
                       .is_gone = [](NodeId, const wire::control::PublicKey&, const std::string&) {}}};

@@ -43,8 +43,8 @@ protected:
     std::set<NodeId> answers_, opening_;
     IdClaims ids_{{.self = self_,
                    .members = members_,
-                   .routes = neighbours_.routes,
-                   .peers = peers_,
+                   .ids = neighbours_.ids,
+                   .engines = engines_,
                    .meet_member = [this](NodeId id, bool /*probe*/) { return meet(id); },
                    .is_opening = [this](NodeId id) { return opening_.contains(id); }}};
     const KeyPair keys_;

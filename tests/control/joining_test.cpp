@@ -50,7 +50,7 @@ protected:
     std::vector<NodeId> met_;
     control::Healing healing_{{.thread = thread_,
                                .members = members_,
-                               .routes = neighbours_.routes,
+                               .ids = neighbours_.ids,
                                .name = &IdleLead::name,
                                .meet = [this](NodeId id) -> asio::awaitable<Status> {
                                    met_.push_back(id);

@@ -28,7 +28,7 @@ protected:
         EXPECT_FALSE(peers_.linked(*linked.adopted.peer));
     }
 
-    LinkWatch watch_{{.thread = thread_, .peers = peers_, .membership = membership_}};
+    LinkWatch watch_{{.thread = thread_, .engines = engines_, .membership = membership_}};
 };
 
 TEST_F(LinkWatchTest, ALinkThatNobodyWatchesEnds) {

@@ -69,16 +69,14 @@ protected:
     }();
     std::set<control::Channel*> far_open_;
     std::vector<std::unique_ptr<fabric::Link>> far_links_;
-    LockedFabric fabric_{idle_.lead, neighbours_.fabric()};
     NodeFunctions functions_{cache_};
     const control::Host host_{.options = options_,
-                              .routes = neighbours_.routes,
-                              .peers = peers_,
-                              .fabric = fabric_,
+                              .ids = neighbours_.ids,
+                              .engines = engines_,
                               .functions = functions_,
                               .name = &IdleLead::name,
                               .every_second = [] {}};
-    control::LinkWatch links_{{.thread = thread_, .peers = peers_, .membership = membership_}};
+    control::LinkWatch links_{{.thread = thread_, .engines = engines_, .membership = membership_}};
     control::OwnCookie cookie_{folder_ + "/cookie"};
     const control::Opening::Beside beside_opening_{.host = host_,
                                                    .thread = thread_,

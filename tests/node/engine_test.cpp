@@ -147,6 +147,17 @@ TEST_F(TwoEngines, WhatTheCacheForgetsStaysUntilBothHaveHadATurn) {
     }
 }
 
+// All that is asked of a peer is asked of the engine that it was made by.
+TEST_F(TwoEngines, NoneBringsAPeerOfTheOtherBackToLife) {
+    auto link = value_or_throw(second_.server.fabric().open_link());
+    const auto adopted = second_.server.peers().adopt({.peer = {.id = client_id(0, 1), .my_id = 0}, .replace = true},
+                                                      std::move(link), first_.to_client);
+    ASSERT_FALSE(adopted);
+    EXPECT_EQ(adopted.error().code(), ErrorCode::overloaded);
+    EXPECT_TRUE(first_.server.peers().linked(*first_.to_client));
+    EXPECT_EQ(second_.server.peers().count(), 1U);
+}
+
 TEST_F(TwoEngines, OneEndsAndTheOtherServesOn) {
     const CallId one = ping(first_), two = ping(second_);
     EXPECT_TRUE(first_.client.end());

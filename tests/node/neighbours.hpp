@@ -44,7 +44,7 @@ public:
     };
 
     // This node is that one of `node_count`.
-    explicit Neighbours(NodeId id = 0, std::uint32_t node_count = 4) { routes.set_identity(id, node_count); }
+    explicit Neighbours(NodeId id = 0, std::uint32_t node_count = 4) { ids.set_identity(id, node_count); }
 
     // A peer that has just been met: a member, a client of this node, or, where this node has the id of a client there, another cluster's node.
     PeerState& add(NodeId id, NodeId my_id = kNoNode) { return add(identity_of(id, my_id)); }

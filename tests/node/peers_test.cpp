@@ -125,7 +125,8 @@ TEST_F(PeersTest, ALinkThatIsGoodStaysUnlessTheOtherEndSaysThatItIsNot) {
 TEST_F(PeersTest, AnotherProcessThatHasAMembersIdTakesItsPlace) {
     const Met former = meet(member(2));
     const CallId own = call(*former.peer);
-    const Met next = meet(member(2, 2), std::make_shared<PeerState>(neighbours_.sender.waiting_bytes()));
+    const Met next =
+        meet(member(2, 2), std::make_shared<PeerState>(neighbours_.sender.waiting_bytes(), former.peer->engine));
     EXPECT_NE(next.peer, former.peer);
     EXPECT_TRUE(contains(end_of(own), "another process took its place"));
     EXPECT_EQ(*peers_.linked(2), next.peer);

@@ -10,7 +10,7 @@ namespace {
 
 class RoutesTest : public testing::Test {
 protected:
-    RoutesTest() { routes_.set_identity(1, 4); }
+    RoutesTest() { ids_.set_identity(1, 4); }
     void enter(PeerState& peer, NodeId id, bool member) {
         const PeerIdentity met{.id = id, .member = member};
         (void)peer.end_meeting(dropped_);
@@ -92,9 +92,9 @@ TEST_F(RoutesTest, OneThatLeavesLateDoesNotTakeItsSuccessorAlong) {
 
 TEST_F(RoutesTest, TheNumberOfNodesOnlyGrows) {
     EXPECT_EQ(routes_.node_count(), 4U);
-    routes_.set_node_count(3);
+    ids_.set_node_count(3);
     EXPECT_EQ(routes_.node_count(), 4U);
-    routes_.set_node_count(5);
+    ids_.set_node_count(5);
     EXPECT_EQ(routes_.node_count(), 5U);
     EXPECT_EQ(routes_.id(), 1U);
 }
