@@ -295,8 +295,17 @@ TEST_P(CodeOfWaitingCalls, IsAskedForAgain) {
     pause();
     RawCall second = client_of_its_own().call(entry(3), bytes_of(kShort));
     for (RawCall& each : held) (void)each.get();
-    EXPECT_EQ(as<int>(first.get()), 2);
-    EXPECT_EQ(as<int>(second.get()), 3);
+    // Where both threads' functions end at different times, three packages may be in use at once, and there is no place for another.
+    const auto result_of = [&](RawCall& call, int number) {
+        for (;;) try {
+                return as<int>(call.get());
+            } catch (const Error& error) {
+                if (error.code() != ErrorCode::overloaded) throw;
+                call = client_of_its_own().call(entry(number), bytes_of(kShort));
+            }
+    };
+    EXPECT_EQ(result_of(first, 2), 2);
+    EXPECT_EQ(result_of(second, 3), 3);
 }
 
 TEST_P(CodeOfWaitingCalls, IsFoundByAHandleThatWasForgottenMeanwhile) {
