@@ -17,7 +17,8 @@ Result<std::unique_ptr<StreamLanes>> StreamLanes::open() {
 }
 
 Result<std::unique_ptr<Link>> StreamLanes::open_stream(int socket, const StreamKeys& keys) {
-    ROVE_TRY(std::unique_ptr<StreamLink> link, StreamLink::open(*this, Descriptor(socket), keys));
+    ROVE_TRY(StreamSocket opened, StreamSocket::open(Descriptor(socket), keys));
+    ROVE_TRY(std::unique_ptr<StreamLink> link, StreamLink::open(*this, std::move(opened)));
     return std::unique_ptr<Link>(std::move(link));
 }
 

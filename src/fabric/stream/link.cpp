@@ -1,14 +1,8 @@
 #include "fabric/stream/link.hpp"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
-#include "base/fork_descriptors.hpp"
 #include "fabric/stream/lanes.hpp"
 
 namespace rove::fabric {
@@ -34,15 +28,8 @@ static_assert(index_of(Traffic::replies) == index_of(StreamKind::replies));
 
 // ---- opening
 
-Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, Descriptor socket, const StreamKeys& keys) {
-    int type = 0;
-    socklen_t size = sizeof type;
-    if (getsockopt(socket.number(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
-        return fail(ErrorCode::invalid, "descriptor {} is no stream socket", socket.number());
-    const int on = 1;
-    (void)setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // a Unix socket has no such option
+Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, StreamSocket socket) {
     std::unique_ptr<StreamLink> link(new StreamLink(lanes, std::move(socket)));
-    close_in_forks(link->socket_.number());
     link->region_ = map_private_region();
     link->mirror_ = map_private_region();
     if (!link->region_ || !link->mirror_)
@@ -51,8 +38,9 @@ Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, Descrip
     for (std::size_t i = 0; i < kTrafficKinds; ++i) {
         populate(link->region_->rings[i], kPopulatedBytes);
         populate(link->mirror_->rings[i], kPopulatedBytes);
-        link->incoming_[i] = RingReader(link->region_->rings[i], keys.incoming);
-        link->outgoing_[i] = RingWriter(link->mirror_->rings[i], &link->region_->credits[i], keys.outgoing);
+        link->incoming_[i] = RingReader(link->region_->rings[i], link->socket_.keys().incoming);
+        link->outgoing_[i] =
+            RingWriter(link->mirror_->rings[i], &link->region_->credits[i], link->socket_.keys().outgoing);
     }
     ROVE_CHECK(lanes.add(*link));
     return link;
@@ -61,8 +49,6 @@ Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, Descrip
 StreamLink::~StreamLink() {
     if (broken() == nullptr) flush();
     lanes_.remove(*this);
-    (void)shutdown(socket_.number(), SHUT_RDWR);  // the peer sees the end at once, even if a fork's child has a copy
-    keep_in_forks(socket_.number());
 }
 
 Status StreamLink::connect(Bytes peer_offer) {
@@ -97,12 +83,7 @@ public:
     }
     [[nodiscard]] std::span<const Outgoing> messages() const { return {messages_.data(), count_}; }
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
-    [[nodiscard]] ssize_t send_to(int socket) {
-        msghdr message{};
-        message.msg_iov = parts_.data();
-        message.msg_iovlen = parts_count_;
-        return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
+    [[nodiscard]] std::span<iovec> parts() { return {parts_.data(), parts_count_}; }
 
 private:
     void add_part(const std::byte* at, std::size_t bytes) {
@@ -220,11 +201,10 @@ void StreamLink::flush() {
         Batch batch;
         collect(batch);
         if (batch.messages().empty()) return set_blocked(false);
-        const ssize_t sent = batch.send_to(socket_.number());
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0 && errno != EAGAIN) return lose(strerror(errno));
-        if (sent > 0) account(batch, static_cast<std::size_t>(sent));
-        if (sent < static_cast<ssize_t>(batch.bytes())) return set_blocked(true);
+        const StreamSocket::Moved sent = socket_.send(batch.parts());
+        if (!sent.end.empty()) return lose(sent.end);
+        account(batch, sent.bytes);
+        if (sent.bytes < batch.bytes()) return set_blocked(true);
     }
 }
 
@@ -242,25 +222,17 @@ unsigned StreamLink::receive(std::span<std::byte> scratch) {
         std::array<iovec, 2> parts{iovec{body_at_, body_left_},
                                    iovec{scratch.data() + head_bytes_, scratch.size() - head_bytes_}};
         const std::size_t room = parts[0].iov_len + parts[1].iov_len;
-        const bool in_body = body_left_ > 0;
-        msghdr message{};
-        message.msg_iov = parts.data();
-        message.msg_iovlen = parts.size();
-        const ssize_t got = in_body ? recvmsg(socket_.number(), &message, MSG_DONTWAIT)
-                                    : recv(socket_.number(), parts[1].iov_base, parts[1].iov_len, MSG_DONTWAIT);
-        if (got < 0 && errno == EAGAIN) break;
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) {
+        const StreamSocket::Moved got = socket_.receive(parts);
+        if (!got.end.empty()) {
             at_end_ = true;
-            lose(got == 0 ? "its other end was closed" : strerror(errno));
-        } else {
-            const std::size_t in_place = std::min(static_cast<std::size_t>(got), body_left_);
+            lose(got.end);
+        } else if (got.bytes > 0) {
+            const std::size_t in_place = std::min(got.bytes, body_left_);
             take_body(in_place);
             const std::size_t head = std::exchange(head_bytes_, 0);
-            if (const std::size_t more = head + static_cast<std::size_t>(got) - in_place; more > 0)
-                take_in(scratch.first(more));
-            if (static_cast<std::size_t>(got) < room) break;
+            if (const std::size_t more = head + got.bytes - in_place; more > 0) take_in(scratch.first(more));
         }
+        if (got.bytes < room) break;
     }
     return messages_ended_;
 }

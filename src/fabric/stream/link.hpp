@@ -13,16 +13,14 @@
 // on are in no message yet. At most one message is unfinished, and nothing else is sent before its rest.
 #pragma once
 
-#include <sys/uio.h>
-
 #include <array>
 #include <span>
 
 #include "base/clock.hpp"
-#include "base/descriptor.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mapped_region.hpp"
 #include "fabric/stream/message.hpp"
+#include "fabric/stream/socket.hpp"
 
 namespace rove::fabric {
 
@@ -30,8 +28,7 @@ class StreamLanes;
 
 class StreamLink final : public Link {
 public:
-    [[nodiscard]] static Result<std::unique_ptr<StreamLink>> open(StreamLanes& lanes, Descriptor socket,
-                                                                  const StreamKeys& keys);
+    [[nodiscard]] static Result<std::unique_ptr<StreamLink>> open(StreamLanes& lanes, StreamSocket socket);
     ~StreamLink() override;
 
     // Empty, because the two ends are connected already.
@@ -48,7 +45,7 @@ public:
     void flush_gathered();
     // Whether the socket has taken less than there was to send.
     [[nodiscard]] bool is_blocked() const { return blocked_; }
-    [[nodiscard]] int descriptor() const { return socket_.number(); }
+    [[nodiscard]] int descriptor() const { return socket_.descriptor(); }
     // True, once, when nothing more is read from the link: the caller then takes its socket out of the epoll set.
     [[nodiscard]] bool end_watch() { return (at_end_ || !receives()) && std::exchange(watched_, false); }
 
@@ -67,7 +64,7 @@ private:
     };
     class Batch;
 
-    StreamLink(StreamLanes& lanes, Descriptor socket) : lanes_(lanes), socket_(std::move(socket)) {}
+    StreamLink(StreamLanes& lanes, StreamSocket socket) : lanes_(lanes), socket_(std::move(socket)) {}
     [[nodiscard]] Outgoing cut(Traffic traffic, std::uint64_t from) const;
     void collect(Batch& batch) const;
     void collect_frames(Batch& batch, Traffic traffic) const;
@@ -88,7 +85,7 @@ private:
     void lose(std::string_view why) noexcept;
 
     StreamLanes& lanes_;  // outlive the link
-    Descriptor socket_;
+    StreamSocket socket_;
     ByteBuffer offer_;
     MappedRegion region_;  // the rings that the peer's messages fill
     MappedRegion mirror_;  // the mirror of the peer's rings
