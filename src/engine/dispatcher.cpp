@@ -261,19 +261,19 @@ Dispatcher::Taken Dispatcher::on_call(PeerState* from, const wire::Frame& frame,
         (void)answers_.end_with_reply(wire::context_of(frame), RanAs::resident, {}, nullptr);
         return Taken::done;
     }
-    if (Runner::nested() > kNestedMax)
+    if (ThreadRuns::nested() > kNestedMax)
         return refuse(from, frame,
                       Error(ErrorCode::overloaded,
                             fmt::format("{} has {} functions that wait for one another on one thread, the most it may",
                                         name_(), kNestedMax)));
-    if (Runner::nested() > 0 && stack_left() < kStackReserveBytes)
+    if (ThreadRuns::nested() > 0 && stack_left() < kStackReserveBytes)
         return refuse(
             from, frame,
             Error(
                 ErrorCode::overloaded,
                 fmt::format("what waits on one thread of {} ({} deep) has used up its stack but for {} KiB, which the "
                             "next function may need; call less deeply, or give that thread a larger stack",
-                            name_(), Runner::nested(), kStackReserveBytes / 1024)));
+                            name_(), ThreadRuns::nested(), kStackReserveBytes / 1024)));
     std::optional<Parked>& parked = parked_of(from);
     if (wire::has_plain_flags(wire::rule_of(Kind::call), frame.header) && !parked &&
         (from == nullptr || from->code.aliases.find(frame.header.handle) == nullptr)) {

@@ -117,6 +117,8 @@ public:
 private:
     friend struct EngineView;  // tests/node/engine_view.hpp
 
+    void part_with(Run& run, bool ran) EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] Status replace_this_thread() EXCLUDES(lock_of<EngineLock>);
     void warn_of_deadlocks() REQUIRES(lock_of<EngineLock>);
     void tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) REQUIRES(lock_of<EngineLock>);
     void have_last_ends_told(HeldLock& lock) REQUIRES(lock_of<EngineLock>);

@@ -32,14 +32,14 @@ void Engine::each_second() {
 void Engine::warn_of_deadlocks() {
     const TimePoint now = Clock::now();
     const auto look_at = [&](Run& run) {
-        if (run.nested_in == nullptr || run.warned || run.function == nullptr) return;
+        if (run.nested_in() == nullptr || run.warned || run.function == nullptr) return;
         if (run.waits) return run.noticed.reset();  // for a call, and for no lock
         if (!run.noticed) run.noticed = now;
         if (now < *run.noticed + kDeadlockAfter) return;
         run.warned = true;
         log().warn("{}: {} has run for {} s on top of {}, which waits for a call in the same thread. {}", name_(),
                    run.function->name, std::chrono::duration_cast<std::chrono::seconds>(kDeadlockAfter).count(),
-                   run.nested_in->name, kDeadlockRemedy);
+                   run.nested_in()->name, kDeadlockRemedy);
     };
     for (Run& run : runner_.long_runs()) look_at(run);
     if (runner_.leading() != nullptr) look_at(*runner_.leading());
@@ -100,12 +100,12 @@ void Engine::leave_functions() {
         lead_.hand_over();
     }
     for (const Run& run : runner_.long_runs()) {
-        if (runner_.is_beneath_here(run)) continue;
+        if (ThreadRuns::is_in(run)) continue;
         log().error("{}: {} has not returned within {} ms; the node ends without it", name_(),
                     run.function != nullptr ? run.function->name : "a callback", options_.grace.count());
-        if (run.nested_in != nullptr && !run.warned)
+        if (run.nested_in() != nullptr && !run.warned)
             log().error("{}: it ran on top of {}, which waited for a call in the same thread. {}", name_(),
-                        run.nested_in->name, kDeadlockRemedy);
+                        run.nested_in()->name, kDeadlockRemedy);
     }
 }
 

@@ -59,7 +59,7 @@ unsigned Gatherings::running() const {
 bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const Lead::Turn& turn) const {
     const unsigned threads = beside_.options.threads;
     const bool thread = turn.baton.own && turn.runs_functions() && beside_.lead.has_followers() &&
-                        beside_.runner.leading() == nullptr && Runner::in_this_thread().engine == nullptr &&
+                        beside_.runner.leading() == nullptr && !ThreadRuns::is_in_any() &&
                         beside_.own_threads.gatherings() < threads / 2 && beside_.runner.places_taken() < threads &&
                         !beside_.lead.is_stopping();
     if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)

@@ -139,7 +139,7 @@ unsigned OwnCalls::end_late() {
 
 unsigned OwnCalls::tell_of_ends(Lead::Turn& turn) {
     unsigned told = 0;
-    while (table_.has_to_tell() && !lead_.lost(turn) && !Runner::is_deep()) {
+    while (table_.has_to_tell() && !lead_.lost(turn) && !ThreadRuns::is_deep()) {
         const CallSlot::Notify notify = std::exchange(table_.take_to_tell().notify, {});
         if (notify.function == nullptr) continue;  // taken back since it ended
         Run callback;
@@ -192,7 +192,7 @@ std::optional<std::size_t> OwnCalls::wait_any(std::span<const CallId> ids, Deadl
 bool OwnCalls::test(CallId id) {
     Hold hold(lead_.mutex());
     if (!options_.own_thread) (void)runner_.poll(hold.lock(), std::chrono::milliseconds(0));
-    if (!has_ended(id) && runner_.is_in_mine()) runner_.look_once(hold.lock());
+    if (!has_ended(id) && ThreadRuns::is_in_any()) runner_.look_once(hold.lock());
     return has_ended(id);
 }
 
@@ -223,8 +223,8 @@ bool OwnCalls::notify(CallId id, void (*notify)(void*), void* argument) {
 // The fast path: the result comes through shared memory, while this thread spins, as the next frame from the peer. Then the slot
 // need not hold it. Returns nothing if the result arrives in another way; the caller then waits as usual.
 std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::span<std::byte> into) {
-    if (runner_.is_in_mine()) return std::nullopt;
-    if (Runner::is_nesting_forbidden() || !lead_.is_free() || options_.waiting == Waiting::frugal ||
+    if (ThreadRuns::is_in_any()) return std::nullopt;
+    if (ThreadRuns::is_nesting_forbidden() || !lead_.is_free() || options_.waiting == Waiting::frugal ||
         fabric_->needs_progress())
         return std::nullopt;
     const CallSlot* slot = table_.flying(id);

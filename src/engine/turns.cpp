@@ -114,7 +114,7 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
         if (turn.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->calls.parked);
         if (!peer->link()->by_messages() || !peer->calls.staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }
-    rest.pending = rest.pending || (own_calls_.has_ends_to_tell() && turn.runs_functions() && !Runner::is_deep());
+    rest.pending = rest.pending || (own_calls_.has_ends_to_tell() && turn.runs_functions() && !ThreadRuns::is_deep());
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = own_calls_.first_deadline()) no_later(*first);
     if (const auto due = absent_.drop_due()) no_later(*due);

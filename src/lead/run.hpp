@@ -17,6 +17,7 @@ namespace rove {
 
 class Gathering;
 class PeerState;
+class Runner;
 
 // A function, or a callback of a call that ended, that runs in the leader's thread.
 struct Run {
@@ -38,16 +39,18 @@ struct Run {
     bool waits = false;                  // for a call, in the thread that it runs in
     bool has_place = false;              // among the functions that run long
     bool replaced = false;  // it has waited quietly on a thread of the node's own, which has another one in its place
-    const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
-    rove_here* here = nullptr;                  // of a function that runs
-    Run* beneath = nullptr;                     // what waits there, where that is this node's as well
-    Run* next_long = nullptr;                   // of LongRuns
+    rove_here* here = nullptr;     // of a function that runs
+    Run* beneath = nullptr;        // what waits beneath it in the same thread, of whichever engine …
+    Runner* beneath_of = nullptr;  // … with this runner, whose lock guards it
+    Run* next_long = nullptr;      // of LongRuns
     TimePoint begun{};
     Duration waited{};                      // for calls, since then
     std::shared_ptr<fabric::Link> holds{};  // `link`, where …
     std::uint64_t held = 0;                 // … the frame is held in its mailbox
     Gathering* gathering = nullptr;         // while it reads its payload, which is still arriving
     [[gnu::always_inline]] ~Run() {}        // each call has one
+    // The function that waits beneath it; null: there is none. It was set before this run began, and stays.
+    [[nodiscard]] const code::Function* nested_in() const { return beneath != nullptr ? beneath->function : nullptr; }
     // Gives the frame's place back. Under the lock, because it may be the last to hold the link. True: the credit for that travels by
     // messages, which somebody who leads has to progress, and the leader may sleep.
     [[nodiscard]] bool let_go() {

@@ -4,25 +4,30 @@
 
 namespace rove {
 
-constinit thread_local Runner::InUserCode Runner::in_user_code_;
-constinit thread_local unsigned Runner::nested_ = 0;
-constinit thread_local unsigned Runner::no_nesting_ = 0;
+namespace {
+
+// How long a thread waits on one engine until it looks what another one has, whose function it is in and which has no other threads.
+constexpr auto kAbsentMax = std::chrono::milliseconds(1);
+
+}  // namespace
 
 // For one look, and for as long as nothing was handled and `goes_on` says so. Precondition: the lead is free.
 template <typename GoesOn>
 unsigned Runner::lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) {
-    Lead::Turn turn{.lock = lock, .baton = {.own = false, .quiet = is_nesting_forbidden() || is_deep()}};
-    const unsigned beneath = is_in_mine() ? 1 : 0;
-    nested_ += beneath;
+    Lead::Turn turn{.lock = lock,
+                    .baton = {.own = false, .quiet = ThreadRuns::is_nesting_forbidden() || ThreadRuns::is_deep()}};
+    const unsigned beneath = ThreadRuns::is_in_any() ? 1 : 0;
+    ThreadRuns::nested_ += beneath;
     lead_.take(turn);
     unsigned handled = duties_.work(turn);
     while (handled == 0 && !lead_.lost(turn) && goes_on()) handled = lead_.step(turn, deadline);
     if (!lead_.lost(turn)) lead_.give(turn);
-    nested_ -= beneath;
+    ThreadRuns::nested_ -= beneath;
     return handled;
 }
 
 unsigned Runner::poll(Lock& lock, std::chrono::milliseconds wait) {
+    if (Runner* const other = elsewhere()) other->leave_lead(lock);
     std::optional<TimePoint> deadline;
     if (wait.count() > 0) deadline = deadline_of(detail::ns_of(wait));
     if (lead_.is_led()) {
@@ -42,17 +47,69 @@ bool Runner::step_aside() {
 }
 
 void Runner::look_once(Lock& lock) {
-    if (!is_in_mine() && own_threads_.count() > 0) return;
+    if (!ThreadRuns::is_in_any() && own_threads_.count() > 0) return;
+    if (Runner* const other = elsewhere()) {
+        const HeldLock::Released free(lock);
+        Hold hold(other->lead_.mutex());
+        other->look_once(hold.lock());
+    }
     step_aside();
-    if (is_in_mine()) in_user_code_.run->noticed.reset();  // it waits for a call, and for no lock
+    if (is_in_mine()) ThreadRuns::top_.run->noticed.reset();  // it waits for a call, and for no lock
     if (!lead_.asks()) return;
     (void)lead(lock, std::nullopt, [] { return false; });
 }
 
-bool Runner::is_beneath_here(const Run& run) const {
-    const Run* mine = is_in_mine() ? in_user_code_.run : nullptr;
-    while (mine != nullptr && mine != &run) mine = mine->beneath;
-    return mine != nullptr;
+unsigned Runner::depth() const {
+    unsigned depth = 0;
+    const Runner* of = ThreadRuns::top_.runner;
+    for (const Run* run = ThreadRuns::top_.run; run != nullptr; of = run->beneath_of, run = run->beneath)
+        depth += of == this ? 1 : 0;
+    return depth;
+}
+
+// ---- a thread that is in a function of this engine, and leads or waits on another one
+
+void Runner::leave_lead(Lock& other) {
+    const HeldLock::Released free(other);
+    const Hold hold(lead_.mutex());
+    step_aside();
+    lead_.leave_to_others();
+}
+
+// To this engine it is as if its thread waited quietly: another thread is made in its place. Where too many are, it keeps its place among the
+// functions that run long.
+Runner::Absence Runner::leave(Lock& other) {
+    const HeldLock::Released free(other);
+    const Hold hold(lead_.mutex());
+    Run& run = *ThreadRuns::top_.run;
+    step_aside();
+    lead_.leave_to_others();
+    const bool of_place = own_threads_.replace(run) && run.handed_over;
+    if (of_place) give_place(run);
+    run.waits = true;
+    return {of_place, Clock::now()};
+}
+
+// Where this engine has no other threads its calls, of which one may be what the thread waits for, have been served by nobody.
+void Runner::come_back(const Absence& from, Lock& other, const Manner* goes_on) {
+    const HeldLock::Released free(other);
+    Hold hold(lead_.mutex());
+    Run& run = *ThreadRuns::top_.run;
+    if (goes_on != nullptr && own_threads_.count() < 2) {
+        const bool quiet = goes_on->quiet || goes_on->holds_back || goes_on->turn != nullptr;
+        if (quiet) ThreadRuns::forbid_nesting(1);
+        look_once(hold.lock());
+        if (quiet) ThreadRuns::forbid_nesting(-1);
+    }
+    if (from.of_place) take_place(run);
+    run.waits = false;
+    run.waited += Clock::now() - from.since;
+}
+
+Deadline Runner::absent_until(Deadline deadline) const {
+    if (own_threads_.count() > 1) return deadline;
+    const TimePoint until = Clock::now() + kAbsentMax;
+    return deadline ? std::min(*deadline, until) : until;
 }
 
 // For a function that is known to be long: another thread, if there is one, takes over the lead. The function still starts now, in its peer's

@@ -5,6 +5,9 @@
 //
 // Invariants: at most one function runs in the leader's thread (`leading`). One that was set aside is among `long_runs` until it returns, and
 // keeps its frame and its code until then. What waits in a thread knows what waits beneath it (Run::beneath).
+//
+// A thread has one stack of runs and waits, whichever engines they are of. A thread that waits on one engine in a function of another gives up
+// the other's lead, and comes back to its run when it has waited (leave, come_back). It holds one engine's lock at a time.
 #pragma once
 
 #include <memory>
@@ -12,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/float_environment.hpp"
+#include "base/fork.hpp"
 #include "base/stack.hpp"
 #include "code/cache.hpp"
 #include "lead/code_place.hpp"
@@ -19,17 +23,11 @@
 #include "lead/own_threads.hpp"
 #include "lead/run.hpp"
 #include "lead/stacked_wait.hpp"
+#include "lead/thread_runs.hpp"
 
 namespace rove {
 
 class Engine;
-
-// Functions on one thread that wait for calls, one within the other: bounds the stack, and ends circles. At 1 KiB of Rove's own
-// frames each, 128 KiB of a thread's 8 MiB.
-inline constexpr unsigned kNestedMax = 128;
-// And no function is run on top of another with less than this left of the thread's stack: a function may count on as much, whichever
-// others wait beneath it. It is a sixteenth of the 8 MiB that threads have unless their program says otherwise.
-inline constexpr std::size_t kStackReserveBytes = 512UL * 1024;
 
 class Runner {
 public:
@@ -37,7 +35,7 @@ public:
 
     // The parts of the node that this one uses. They outlive it.
     struct Beside {
-        Engine& engine;  // whose functions these are: for in_this_thread()
+        Engine& engine;  // whose functions these are
         const NodeOptions& options;
         Lead& lead;
         Lead::Duties& duties;  // the leader's
@@ -52,7 +50,8 @@ public:
           own_threads_(beside.own_threads),
           code_(beside.cache) {}
 
-    // Its functions' code.
+    [[nodiscard]] Engine& engine() const { return engine_; }  // whose functions these are
+    // Their code.
     [[nodiscard]] CodePlace& code() { return code_; }
 
     // ---- one run, by the thread that leads
@@ -92,37 +91,14 @@ public:
         REQUIRES(lock_of<EngineLock>);
 
     // ---- this thread; without the lock, where nothing else is said
-    // It is in a function or a callback of this node.
-    [[nodiscard]] bool is_in_mine() const { return in_user_code_.runner == this; }
+    // The innermost function or callback that it is in is this engine's.
+    [[nodiscard]] bool is_in_mine() const { return ThreadRuns::top_.runner == this; }
     // It is in the function that the leader runs.
     [[nodiscard]] bool runs_as_leader() const REQUIRES(lock_of<EngineLock>) {
-        return is_in_mine() && !lead_.lost(in_user_code_.term) && leading_ != nullptr;
+        return is_in_mine() && !lead_.lost(ThreadRuns::top_.term) && leading_ != nullptr;
     }
-    // It is in that function or callback, or waits on top of it.
-    [[nodiscard]] bool is_beneath_here(const Run& run) const;
-    // Functions of this node that it is in.
-    [[nodiscard]] unsigned depth() const { return is_in_mine() ? nested_ + 1 : 0; }
-    // The innermost function or callback that it is in, of any engine; `run` is null if it is in none.
-    struct Innermost {
-        Engine* engine = nullptr;
-        Run* run = nullptr;
-    };
-    [[nodiscard]] static Innermost in_this_thread() {
-        return {in_user_code_.runner != nullptr ? &in_user_code_.runner->engine_ : nullptr, in_user_code_.run};
-    }
-    // It is in a function, and in no callback on top of it.
-    [[nodiscard]] static bool is_in_function() {
-        return in_user_code_.run != nullptr && in_user_code_.run->function != nullptr;
-    }
-    // Functions that wait in it, one on top of the other.
-    [[nodiscard]] static unsigned nested() { return nested_; }
-    // There are as many as may be: if other threads can run further calls, this one runs nothing more on top.
-    [[nodiscard]] static bool is_deep() {
-        return nested_ > 0 && (nested_ >= kNestedMax || stack_left() < kStackReserveBytes);
-    }
-    // While the sum is not 0, it takes replies only where it waits.
-    static void forbid_nesting(int change) { no_nesting_ += static_cast<unsigned>(change); }
-    [[nodiscard]] static bool is_nesting_forbidden() { return no_nesting_ > 0; }
+    // Functions of this engine that it is in.
+    [[nodiscard]] unsigned depth() const;
 
     // ---- waiting
     struct Manner {               // how a thread waits
@@ -142,26 +118,37 @@ public:
     // For a thread that asks whether its call has ended and does not wait. Outside of functions nothing need be done for it: the node's
     // threads serve. A function that asks again and again must not keep the lead meanwhile.
     void look_once(Lock& lock) REQUIRES(lock_of<EngineLock>);
-    // Before a thread waits in a function or in a callback: it leads no more, and can lead again while it waits. To the function it is as if
-    // it ran long. True: nobody has been told of it, and whoever calls this sees to it that somebody leads.
+    // Before a thread waits in a function or in a callback of this engine: it leads no more, and can lead again while it waits. To the function
+    // it is as if it ran long. True: nobody has been told of it, and whoever calls this sees to it that somebody leads.
     bool step_aside() REQUIRES(lock_of<EngineLock>);
     // The node is at its end: all waits are over.
     void end_waits() REQUIRES(lock_of<EngineLock>) { ending_ = true; }
     [[nodiscard]] bool is_ending() const REQUIRES(lock_of<EngineLock>) { return ending_; }
 
 private:
-    // The run that this thread has begun, without the lock, and the turn in which it led: if the run waits for a call, the lead is given up.
-    struct InUserCode {
-        const Runner* runner = nullptr;
-        std::uint64_t term = 0;
-        Run* run = nullptr;
+    // What a run has given up while its thread waits on another engine.
+    struct Absence {
+        bool of_place;
+        TimePoint since;
     };
-    // Initial-exec: a plain load beside the thread pointer, also from librove.so; constinit: without a look whether it was made.
-    static constinit thread_local InUserCode in_user_code_ [[gnu::tls_model("initial-exec")]];
-    // This thread's waits within functions, and its scopes in which it waits quietly.
-    static constinit thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]],
-        no_nesting_ [[gnu::tls_model("initial-exec")]];
+    // The other engine's, whose function this thread is in; null: it is in none, or in one of this engine. A function that has forked is the
+    // parent's, and so are the locks of its engine.
+    [[nodiscard]] Runner* elsewhere() const {
+        Runner* const in = ThreadRuns::top_.runner;
+        return in != nullptr && in != this && !in->process_.is_past() ? in : nullptr;
+    }
+    // For the run of this engine that this thread is in, before it leads another engine, waits there, and when it has waited. `other`: that
+    // engine's lock, which is released meanwhile.
+    void leave_lead(Lock& other) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Absence leave(Lock& other) REQUIRES(lock_of<EngineLock>);
+    // `goes_on`: how it waits on; null: it has what it waited for.
+    void come_back(const Absence& from, Lock& other, const Manner* goes_on) REQUIRES(lock_of<EngineLock>);
+    // Until when the thread may stay away.
+    [[nodiscard]] Deadline absent_until(Deadline deadline) const;
 
+    // Waits in this engine, for a thread that is in a function of this one, or of none, or has left its function's engine.
+    template <typename Done>
+    bool wait_here(Lock& lock, Deadline deadline, const Done& done, Manner manner) REQUIRES(lock_of<EngineLock>);
     template <typename GoesOn>
     unsigned lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) REQUIRES(lock_of<EngineLock>);
     void end(Run& run) REQUIRES(lock_of<EngineLock>);
@@ -173,6 +160,7 @@ private:
     [[nodiscard]] bool waits_where_places_are_rare(const code::Function& function) const REQUIRES(lock_of<EngineLock>);
 
     Engine& engine_;
+    const MakingProcess process_;
     const NodeOptions& options_;
     Lead& lead_;
     Lead::Duties& duties_;
@@ -194,9 +182,9 @@ private:
     lead_.begin_run();
     ++busy_;
     leading_ = &run;
-    if (is_in_mine() && in_user_code_.run != nullptr) {
-        run.beneath = in_user_code_.run;
-        run.nested_in = run.beneath->function;
+    if (ThreadRuns::top_.run != nullptr) {
+        run.beneath = ThreadRuns::top_.run;
+        run.beneath_of = ThreadRuns::top_.runner;
     }
     if (run.function != nullptr && run.function->pace.is_long()) hand_over_at_once(run);  // where another can lead
     if (turn.turn_beneath == nullptr) return;
@@ -206,11 +194,11 @@ private:
 
 template <typename Code>
 [[gnu::always_inline]] inline void Runner::outside(Run& run, Lead::Turn& turn, const Code& code) {
-    const InUserCode outer = std::exchange(in_user_code_, {this, turn.baton.term, &run});
+    const ThreadRuns::Top outer = std::exchange(ThreadRuns::top_, {this, turn.baton.term, &run});
     turn.lock.unlock();
     code();
     [[clang::always_inline]] turn.lock.lock();
-    in_user_code_ = outer;
+    ThreadRuns::top_ = outer;
     if (turn.turn_beneath != nullptr) turn.turn_beneath->come_up();
     end(run);
 }
@@ -254,24 +242,38 @@ bool Runner::wait_until(Lock& lock, Deadline deadline, const Done& done, Manner 
         if (!ending_ && !manner.quiet && !manner.holds_back && manner.turn == nullptr) look_once(lock);
         return done();
     }
+    Runner* const other = elsewhere();
+    if (other == nullptr) [[likely]]
+        return wait_here(lock, deadline, done, manner);
+    // What has been waited for may be over again (room that another thread has taken) when the thread is back in its run.
+    while (!done() && !late()) {
+        const Absence absence = other->leave(lock);
+        const bool is_done = wait_here(lock, other->absent_until(deadline), done, manner);
+        other->come_back(absence, lock, is_done ? nullptr : &manner);
+    }
+    return done();
+}
+
+template <typename Done>
+bool Runner::wait_here(Lock& lock, Deadline deadline, const Done& done, Manner manner) {
     bool untold = step_aside();
-    const InUserCode here = is_in_mine() ? in_user_code_ : InUserCode{};
-    bool quiet = manner.quiet || is_nesting_forbidden() ||
-                 (own_threads_.count() > 1 && (is_deep() || has_less_stack_than(kStackReserveBytes)));
+    const ThreadRuns::Top here = is_in_mine() ? ThreadRuns::top_ : ThreadRuns::Top{};
+    bool quiet = manner.quiet || ThreadRuns::is_nesting_forbidden() ||
+                 (own_threads_.count() > 1 && (ThreadRuns::is_deep() || has_less_stack_than(kStackReserveBytes)));
     bool run_waits = here.run != nullptr && here.run->handed_over;
     if (quiet && here.run != nullptr && !own_threads_.replace(*here.run)) {
         // Too many threads are replaced already. Other functions run on top of this one instead, unless its NoNesting forbids that:
         // then it keeps its thread, and its place among the functions that run long.
-        quiet = is_nesting_forbidden();
+        quiet = ThreadRuns::is_nesting_forbidden();
         run_waits = run_waits && !quiet;
     }
     if (run_waits) give_place(*here.run);
     if (here.run != nullptr) here.run->waits = true;
     // The function's floating-point settings must not apply to the node's own code, which would trap where it rounds.
     std::optional<StandardFloatEnvironment> floats;
-    if (here.run != nullptr) floats.emplace(/*on_own_thread=*/false);
+    if (ThreadRuns::is_in_any()) floats.emplace(/*on_own_thread=*/false);
     const TimePoint waits_since = here.run != nullptr ? Clock::now() : TimePoint{};
-    nested_ += here.runner != nullptr ? 1 : 0;
+    ThreadRuns::nested_ += ThreadRuns::is_in_any() ? 1 : 0;
     Lead::Turn turn{.lock = lock,
                     .baton = {.own = false, .quiet = quiet},
                     .holds_back = manner.holds_back,
@@ -298,7 +300,7 @@ bool Runner::wait_until(Lock& lock, Deadline deadline, const Done& done, Manner 
     } waiter{*this, done, deadline, !quiet && own_threads_.count() > 1};
     lead_.wait(turn, deadline, waiter, untold);
     if (waiter.unnested) own_threads_.nest_again();
-    nested_ -= here.runner != nullptr ? 1 : 0;
+    ThreadRuns::nested_ -= ThreadRuns::is_in_any() ? 1 : 0;
     if (run_waits) take_place(*here.run);
     if (here.run == nullptr) return waiter.is_done;
     here.run->waits = false;

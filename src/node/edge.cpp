@@ -238,7 +238,7 @@ void rove_call_back(void (*run)(void*), void* argument) {
 
 void rove_raise(const rove_failure* why) {
     Error error = Error::reported(static_cast<ErrorCode>(why->error), why->message, why->node, why->type);
-    if (rove::Runner::is_in_function()) {
+    if (rove::ThreadRuns::is_in_function()) {
         if (!error.exception_type().empty()) throw rove::RemoteError(std::move(error));
         throw error;
     }
@@ -337,7 +337,7 @@ void rove_hand_over(rove_here* here) noexcept try {
 }
 
 void rove_no_nesting(int change) noexcept {
-    rove::Runner::forbid_nesting(change);
+    rove::ThreadRuns::forbid_nesting(change);
 }
 
 rove_here* rove_keep(rove_here* here) noexcept {

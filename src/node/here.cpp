@@ -21,7 +21,7 @@ namespace {
 
 // A function must not detach the thread that runs it, because the thread's owner joins it.
 int detach_thread(pthread_t thread) {
-    if (rove::Runner::is_in_function() && pthread_equal(thread, pthread_self()) != 0) return 0;
+    if (rove::ThreadRuns::is_in_function() && pthread_equal(thread, pthread_self()) != 0) return 0;
     return pthread_detach(thread);
 }
 

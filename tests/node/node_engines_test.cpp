@@ -11,6 +11,7 @@
 #include "node/built_ins.hpp"
 #include "program/residents.hpp"
 #include "rove/edge.h"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -24,9 +25,28 @@ void hello(rove_here* here, const void*, std::size_t) {
     (void)rove_reply(here, kHello.data(), kHello.size());
 }
 
+// Waits on the other engine's link.
+void ask_the_second(rove_here* here, const void*, std::size_t) {
+    rove_pending pending{};
+    std::array<std::byte, 5> into{};
+    std::size_t size = 0;
+    if (rove_here_call(here, kSecond, reinterpret_cast<rove_code>(&hello), nullptr, 0, &pending) != ROVE_OK ||
+        rove_pending_take(&pending, into.data(), into.size(), &size) != ROVE_OK)
+        return (void)rove_fail(here, rove_last_failure()->message);
+    (void)rove_reply(here, into.data(), size);
+}
+const Resident& asks_the_second() {
+    static const Resident& added = Residents::add({.id = resident_id({"test", "asks the second"}),
+                                                   .name = "test:asks the second",
+                                                   .signature = {},
+                                                   .entry = &ask_the_second,
+                                                   .built_in = true});
+    return added;
+}
+
 class NodeOfTwoEngines : public testing::Test {
 protected:
-    NodeOfTwoEngines() {
+    explicit NodeOfTwoEngines(NodeOptions options = {}) : core_(make(std::move(options))) {
         (void)Residents::add({.id = resident_id({"test", "hello"}),
                               .name = "test:hello",
                               .signature = {},
@@ -49,6 +69,15 @@ protected:
             while (!is_at_rest) std::this_thread::yield();
         }
         void go_on() { rests = false; }
+        // A function of the node, from there.
+        [[nodiscard]] CallId call(const Resident& function) {
+            return value_or_throw(own.caller().call(
+                met.first,
+                {.callee = {.id = &function.id, .name = function.name, .own = true}, .payload = Bytes(kHello)}));
+        }
+        [[nodiscard]] bool has_ended(CallId call) {
+            return soon([&] { return own.own_calls().test(call); });
+        }
 
         Engines engines;
         Engine& own;
@@ -64,11 +93,13 @@ protected:
             }
         }};
     };
-    [[nodiscard]] std::shared_ptr<NodeCore> make() const {
+    [[nodiscard]] std::shared_ptr<NodeCore> make(NodeOptions options) const {
+        options.listen = "127.0.0.1:0";
+        options.buffer_bytes_max = kBufferBytes;
+        options.log = "error";
         NodeCore::Fabrics fabrics;
         for (int i = 0; i < 2; ++i) fabrics.push_back(value_or_throw(fabric::LoopbackFabric::open(exchange_)));
-        return value_or_throw(NodeCore::create(
-            {.listen = "127.0.0.1:0", .buffer_bytes_max = kBufferBytes, .log = "error"}, std::move(fabrics)));
+        return value_or_throw(NodeCore::create(std::move(options), std::move(fabrics)));
     }
     [[nodiscard]] Peer peer(NodeId id) const { return value_or_throw(detail::Edge::peer(*core_, id)); }
     [[nodiscard]] Engine& engine(unsigned which) const { return *core_->engines()[which]; }
@@ -76,7 +107,7 @@ protected:
     static constexpr std::size_t kBufferBytes = 8192;
     const std::shared_ptr<NodeCore> lent_ = lent_node();
     const std::shared_ptr<fabric::Exchange> exchange_ = std::make_shared<fabric::Exchange>();
-    const std::shared_ptr<NodeCore> core_ = make();
+    const std::shared_ptr<NodeCore> core_;
     Client first_{*this, 0, kFirst}, second_{*this, 1, kSecond};
 };
 
@@ -118,6 +149,26 @@ TEST_F(NodeOfTwoEngines, AFunctionReachesThePeersOfBoth) {
         ASSERT_EQ(rove_pending_take(&pending, into.data(), into.size(), &size), ROVE_OK);
         EXPECT_EQ(into, kHello);
     }
+}
+
+class NodeOfTwoEnginesWithOneThread : public NodeOfTwoEngines {
+protected:
+    NodeOfTwoEnginesWithOneThread() : NodeOfTwoEngines({.threads = 1}) {}
+};
+
+// What the function waits for could be a call that arrives there.
+TEST_F(NodeOfTwoEnginesWithOneThread, AnEngineServesWhileItsFunctionWaitsForACallOfTheOther) {
+    second_.rest();
+    const CallId asks = first_.call(asks_the_second());
+    ASSERT_TRUE(soon([&] { return core_->engines()[1]->peers().counters(*second_.met.second).frames_sent > 0; }))
+        << "it has not called";
+    const CallId ping = value_or_throw(first_.own.caller().ping(first_.met.first, kHello, true, std::nullopt));
+    EXPECT_TRUE(first_.has_ended(ping));
+    EXPECT_FALSE(first_.own.own_calls().test(asks));
+    second_.go_on();
+    EXPECT_TRUE(first_.has_ended(asks));
+    EXPECT_TRUE(first_.own.own_calls().finish(asks));
+    EXPECT_TRUE(first_.own.own_calls().finish(ping));
 }
 
 // Memory of a caller that has gone is freed at once.

@@ -30,15 +30,15 @@ TEST_F(RunnerTest, AFunctionIsInThisThreadWhileItRuns) {
         EXPECT_TRUE(runner_.is_in_mine());
         EXPECT_TRUE(runner_.runs_as_leader());
         EXPECT_EQ(runner_.depth(), 1U);
-        EXPECT_EQ(Runner::in_this_thread().run, &one);
-        EXPECT_TRUE(Runner::is_in_function());
-        EXPECT_TRUE(runner_.is_beneath_here(one));
-        EXPECT_FALSE(runner_.is_beneath_here(rove::Run{}));
+        EXPECT_EQ(ThreadRuns::innermost().run, &one);
+        EXPECT_TRUE(ThreadRuns::is_in_function());
+        EXPECT_TRUE(ThreadRuns::is_in(one));
+        EXPECT_FALSE(ThreadRuns::is_in(rove::Run{}));
         EXPECT_FALSE(is_among_long(one));
         EXPECT_EQ(runner_.places_taken(), 0U);
         std::thread([&] {
             EXPECT_FALSE(runner_.is_in_mine());
-            EXPECT_EQ(Runner::in_this_thread().run, nullptr);
+            EXPECT_EQ(ThreadRuns::innermost().run, nullptr);
         }).join();
     });
     const Hold hold(lead_.mutex());
@@ -46,7 +46,7 @@ TEST_F(RunnerTest, AFunctionIsInThisThreadWhileItRuns) {
     EXPECT_EQ(runner_.busy(), 0U);
     EXPECT_FALSE(runner_.is_in_mine());
     EXPECT_EQ(runner_.depth(), 0U);
-    EXPECT_EQ(Runner::in_this_thread().run, nullptr);
+    EXPECT_EQ(ThreadRuns::innermost().run, nullptr);
     EXPECT_TRUE(one.function->pace.is_short());
 }
 
@@ -55,7 +55,7 @@ TEST_F(RunnerTest, ACallbackIsNoFunction) {
     rove::Run callback;
     run(callback, [&] {
         EXPECT_TRUE(runner_.is_in_mine());
-        EXPECT_FALSE(Runner::is_in_function());
+        EXPECT_FALSE(ThreadRuns::is_in_function());
         const Hold again(lead_.mutex());
         EXPECT_TRUE(runner_.step_aside());
         EXPECT_TRUE(is_among_long(callback));
@@ -72,7 +72,7 @@ TEST_F(RunnerTest, WhatRunsInANodeIsNotInAnother) {
     run(callback, [&] {
         EXPECT_FALSE(other.runner.is_in_mine());
         EXPECT_EQ(other.runner.depth(), 0U);
-        EXPECT_FALSE(other.runner.is_beneath_here(callback));
+        EXPECT_TRUE(ThreadRuns::is_in_any());
     });
 }
 

@@ -90,37 +90,37 @@ TEST_F(RunnerWaits, WhoWaitsQuietlyRunsNothingOnTop) {
     EXPECT_TRUE(runs_functions({}));
     EXPECT_FALSE(runs_functions({.quiet = true}));
     EXPECT_FALSE(runs_functions({.holds_back = true}));
-    for (int i = 0; i < 2; ++i) Runner::forbid_nesting(1);
+    for (int i = 0; i < 2; ++i) ThreadRuns::forbid_nesting(1);
     EXPECT_FALSE(runs_functions({}));
-    Runner::forbid_nesting(-1);
-    EXPECT_TRUE(Runner::is_nesting_forbidden()) << "one scope of two has ended";
+    ThreadRuns::forbid_nesting(-1);
+    EXPECT_TRUE(ThreadRuns::is_nesting_forbidden()) << "one scope of two has ended";
     EXPECT_FALSE(runs_functions({}));
-    Runner::forbid_nesting(-1);
+    ThreadRuns::forbid_nesting(-1);
     EXPECT_TRUE(runs_functions({}));
 }
 
 TEST_F(RunnerWaits, WhatRunsOnTopOfAWaitKnowsWhatWaitsBeneath) {
     rove::Run lower{.function = &function("lower")}, unrelated;
-    EXPECT_EQ(Runner::nested(), 0U);
+    EXPECT_EQ(ThreadRuns::nested(), 0U);
     run(lower, [&] {
         EXPECT_TRUE(wait_for([&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
             rove::Run upper;
-            EXPECT_EQ(Runner::nested(), 1U);
+            EXPECT_EQ(ThreadRuns::nested(), 1U);
             run_in(turn, upper, [&] {
                 EXPECT_EQ(upper.beneath, &lower);
-                EXPECT_EQ(upper.nested_in, lower.function);
+                EXPECT_EQ(upper.nested_in(), lower.function);
                 EXPECT_EQ(runner_.depth(), 2U);
-                EXPECT_EQ(Runner::in_this_thread().run, &upper);
-                EXPECT_TRUE(runner_.is_beneath_here(upper));
-                EXPECT_TRUE(runner_.is_beneath_here(lower));
-                EXPECT_FALSE(runner_.is_beneath_here(unrelated));
+                EXPECT_EQ(ThreadRuns::innermost().run, &upper);
+                EXPECT_TRUE(ThreadRuns::is_in(upper));
+                EXPECT_TRUE(ThreadRuns::is_in(lower));
+                EXPECT_FALSE(ThreadRuns::is_in(unrelated));
             });
             EXPECT_EQ(runner_.busy(), 1U);
         }));
         EXPECT_EQ(runner_.depth(), 1U);
-        EXPECT_EQ(Runner::in_this_thread().run, &lower);
+        EXPECT_EQ(ThreadRuns::innermost().run, &lower);
     });
-    EXPECT_EQ(Runner::nested(), 0U);
+    EXPECT_EQ(ThreadRuns::nested(), 0U);
 }
 
 TEST_F(RunnerWaits, WhatWaitsHasNoPlaceMeanwhile) {
@@ -172,8 +172,8 @@ TEST_F(RunnerWaits, WhatHasWaitedQuietlyIsReplacedUntilItReturns) {
 TEST_F(RunnerWaits, AThreadIsDeepWhereAsManyWaitInItAsMay) {
     unsigned deepest = 0;
     const std::function<void()> nest = [&] {
-        if (Runner::is_deep()) {
-            deepest = Runner::nested();
+        if (ThreadRuns::is_deep()) {
+            deepest = ThreadRuns::nested();
             return;
         }
         EXPECT_TRUE(wait_for([&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
@@ -181,11 +181,11 @@ TEST_F(RunnerWaits, AThreadIsDeepWhereAsManyWaitInItAsMay) {
             run_in(turn, upper, nest);
         }));
     };
-    EXPECT_FALSE(Runner::is_deep());
+    EXPECT_FALSE(ThreadRuns::is_deep());
     rove::Run lowest;
     run(lowest, nest);
     EXPECT_EQ(deepest, kNestedMax);
-    EXPECT_FALSE(Runner::is_deep());
+    EXPECT_FALSE(ThreadRuns::is_deep());
 }
 
 TEST_F(RunnerWaits, TheEndEndsAllWaits) {
@@ -212,6 +212,145 @@ TEST_F(RunnerWaits, TheEndEndsAllWaits) {
     idle_.work_once = [](Lead::Turn&) { ADD_FAILURE() << "it led"; };
     EXPECT_FALSE(runner_.wait_until(hold.lock(), std::nullopt, [] { return false; })) << "and those that come later";
     idle_.work_once = nullptr;
+}
+
+// ---- on another engine
+
+class RunnerElsewhere : public Running {
+protected:
+    // As wait_for(), on the other engine.
+    bool wait_there(const std::function<void(Lead::Turn&)>& work, Runner::Manner manner = {}) {
+        Hold hold(other_.lead.mutex());
+        bool done = false;
+        other_.work_once = [&](Lead::Turn& turn) {
+            work(turn);
+            done = true;
+        };
+        return other_.runner.wait_until(hold.lock(), patience(), [&] { return done; }, manner);
+    }
+    IdleLead other_{2, cache_};
+};
+
+TEST_F(RunnerElsewhere, WhatWaitsThereLeadsHereNoMoreAndHasNoPlace) {
+    rove::Run one{.function = &function("one")};
+    run(one, [&] {
+        EXPECT_TRUE(wait_there([&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
+            const HeldLock::Released free(turn.lock);
+            const Hold here(lead_.mutex());
+            EXPECT_TRUE(one.waits);
+            EXPECT_TRUE(one.handed_over);
+            EXPECT_FALSE(lead_.is_led());
+            EXPECT_EQ(runner_.places_taken(), 0U) << "others may begin meanwhile";
+            EXPECT_EQ(ThreadRuns::nested(), 1U);
+            std::this_thread::sleep_for(code::Pace::kShort);
+        }));
+        const Hold again(lead_.mutex());
+        EXPECT_FALSE(one.waits);
+        EXPECT_GE(one.waited, code::Pace::kShort);
+        EXPECT_EQ(runner_.places_taken(), 1U) << "it runs on";
+    });
+    EXPECT_EQ(ThreadRuns::nested(), 0U);
+    const Hold hold(lead_.mutex());
+    EXPECT_EQ(runner_.places_taken(), 0U);
+    EXPECT_EQ(runner_.busy(), 0U);
+}
+
+TEST_F(RunnerElsewhere, AThreadHasOneStackOfRuns) {
+    rove::Run lower{.function = &function("lower")};
+    run(lower, [&] {
+        EXPECT_TRUE(wait_there([&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
+            rove::Run upper;
+            other_.runner.begin(upper, turn);
+            other_.runner.outside(upper, turn, [&] {
+                EXPECT_EQ(upper.beneath, &lower);
+                EXPECT_EQ(upper.beneath_of, &runner_);
+                EXPECT_EQ(upper.nested_in(), lower.function);
+                EXPECT_TRUE(ThreadRuns::is_in(lower));
+                EXPECT_EQ(runner_.depth(), 1U);
+                EXPECT_EQ(other_.runner.depth(), 1U);
+                EXPECT_TRUE(wait_for([](Lead::Turn&) { EXPECT_EQ(ThreadRuns::nested(), 2U); }));
+                EXPECT_TRUE(upper.handed_over);
+            });
+        }));
+    });
+    EXPECT_FALSE(ThreadRuns::is_in_any());
+}
+
+TEST_F(RunnerElsewhere, AThreadThatWaitsThereIsReplacedHere) {
+    idle_.start_threads(2);
+    have_led([&](Lead::Turn& turn) {
+        rove::Run one{.function = &function("one")};
+        run_in(turn, one, [&] {
+            EXPECT_TRUE(wait_there([](Lead::Turn&) {}));
+            EXPECT_TRUE(one.replaced);
+            EXPECT_EQ(idle_.under_lock([&] { return idle_.own_threads.quiet().threads(); }), 1U);
+        });
+        EXPECT_EQ(idle_.own_threads.quiet().threads(), 0U);
+    });
+}
+
+TEST_F(RunnerElsewhere, WhereThereAreNoOtherThreadsHereTheOneThatWaitsThereServesBoth) {
+    rove::Run one{.function = &function("one")};
+    bool served = false;
+    run(one, [&] {
+        for (const bool quiet : {false, true}) {
+            idle_.under_lock([&] {
+                idle_.work_once = [&served, quiet](Lead::Turn& turn) {
+                    served = true;
+                    EXPECT_EQ(turn.runs_functions(), !quiet);
+                };
+            });
+            Hold hold(other_.lead.mutex());
+            EXPECT_TRUE(other_.runner.wait_until(hold.lock(), patience(), [&] { return served; }, {.quiet = quiet}));
+            served = false;
+        }
+    });
+}
+
+TEST_F(RunnerElsewhere, WhoHasWhatItWaitsForThereLeadsOn) {
+    rove::Run one{.function = &function("one")};
+    run(one, [&] {
+        Hold hold(other_.lead.mutex());
+        EXPECT_TRUE(other_.runner.wait_until(hold.lock(), std::nullopt, [] { return true; }));
+        EXPECT_FALSE(one.handed_over);
+    });
+}
+
+// Another thread may have taken what there was before this one is back.
+TEST_F(RunnerElsewhere, WhatIsOverAgainIsWaitedForAgain) {
+    rove::Run one{.function = &function("one")};
+    run(one, [&] {
+        unsigned looks = 0;
+        Hold hold(other_.lead.mutex());
+        EXPECT_TRUE(other_.runner.wait_until(hold.lock(), patience(), [&looks] {
+            ++looks;
+            return looks == 3 || looks > 5;
+        }));
+        EXPECT_GT(looks, 5U);
+    });
+}
+
+TEST_F(RunnerElsewhere, WhoAsksOrPollsThereLeadsHereNoMore) {
+    for (const bool polls : {false, true}) {
+        rove::Run one{.function = &function("one")};
+        run(one, [&] {
+            if (!polls) one.noticed = Clock::now();
+            {
+                Hold hold(other_.lead.mutex());
+                unsigned looked = 0;
+                other_.work_once = [&](Lead::Turn&) { ++looked; };
+                if (polls)
+                    EXPECT_EQ(other_.runner.poll(hold.lock(), 0ms), 1U);
+                else
+                    other_.runner.look_once(hold.lock());
+                EXPECT_EQ(looked, 1U);
+            }
+            const Hold again(lead_.mutex());
+            EXPECT_TRUE(one.handed_over);
+            EXPECT_FALSE(one.noticed);
+            EXPECT_FALSE(lead_.is_led());
+        });
+    }
 }
 
 // ---- polling
