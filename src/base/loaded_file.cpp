@@ -15,6 +15,8 @@
 namespace rove {
 namespace {
 
+using namespace std::string_view_literals;
+
 struct Search {
     std::uintptr_t address;
     LoadedFile found;
@@ -28,8 +30,7 @@ std::string build_id_in(const char* notes, std::size_t bytes) {
         std::memcpy(&note, notes, sizeof note);
         const std::size_t begin = sizeof note + filled(note.n_namesz), all = begin + filled(note.n_descsz);
         if (all > bytes) break;
-        if (note.n_type == NT_GNU_BUILD_ID &&
-            std::string_view(notes + sizeof note, note.n_namesz) == std::string_view("GNU", 4))
+        if (note.n_type == NT_GNU_BUILD_ID && std::string_view(notes + sizeof note, note.n_namesz) == "GNU\0"sv)
             return {notes + begin, note.n_descsz};
         notes += all;
         bytes -= all;

@@ -61,8 +61,10 @@ private:
         int last = STDERR_FILENO;
         for (const auto& [here, there] : descriptors) last = std::max(last, there);
         // Out of the way of the numbers that are to be taken, `last` + 1 included.
-        for (auto& [here, there] : descriptors)
-            if ((here = fcntl(here, F_DUPFD_CLOEXEC, last + 2)) < 0) return false;
+        for (auto& [here, there] : descriptors) {
+            here = fcntl(here, F_DUPFD_CLOEXEC, last + 2);
+            if (here < 0) return false;
+        }
         const int told = fcntl(tells, F_DUPFD_CLOEXEC, last + 2);
         if (told < 0 || dup3(told, last + 1, O_CLOEXEC) < 0) return false;
         tells = last + 1;

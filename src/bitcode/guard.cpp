@@ -195,7 +195,7 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work)
         auto begun = std::make_unique<Begun>(attempt, work);
         error = begin_thread(thread, &run_attempt, begun.get());
         if (error == 0) (void)begun.release();  // the thread's
-    } catch (const std::bad_alloc&) {
+    } catch (const std::bad_alloc&) {           // `error` says so
     }
     if (error != 0)
         return fail(

@@ -57,7 +57,7 @@ bool Compiles::do_next() {
 void Compiles::warm_up() const {
     try {
         if (const Result<bitcode::Compiler*> opened = compiler()) (*opened)->warm_up();
-    } catch (const std::exception&) {
+    } catch (const std::exception&) {  // it occurs again when the code is needed
     }
 }
 

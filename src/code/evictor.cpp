@@ -101,7 +101,7 @@ void Evictor::evict_idle() {
 void Evictor::trim_if_possible() noexcept {
     try {
         trim();
-    } catch (const std::bad_alloc&) {
+    } catch (const std::bad_alloc&) {  // the next trim() evicts what this one did not
     }
 }
 

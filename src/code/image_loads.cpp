@@ -135,9 +135,10 @@ Status ImageLoads::load_image(PackageCode& package) {
         package.has_constructors = true;
         ROVE_CHECK(evictor_.make_room_to_stay(package, 0));
         Status constructed = constructors_.run(package, Duty::images, [&code] { code.image->construct(); });
-        if (!constructed && !lock_.has_stopped() && !is_transient(constructed.error()))
-            new_codes_.leave(package, std::move(code));
-        ROVE_CHECK(std::move(constructed));
+        if (!constructed) {
+            if (!lock_.has_stopped() && !is_transient(constructed.error())) new_codes_.leave(package, std::move(code));
+            return constructed;
+        }
     }
     package.constructed = true;
     new_codes_.take_image(package, image, std::move(code));

@@ -33,7 +33,7 @@ Result<LoadReport> Interfaces::link(PackageCode& package) {
     if (!package.interface) linked_.push_back(&package);
     package.interface = true;  // never evicted: what links to it holds its addresses
     budgets_.count(package);
-    report.replaced = symbols_.add_interface(manifest.name, std::move(names));
+    report.replaced = symbols_.add_interface(manifest.name, names);
     package.linked = true;
     return report;
 }

@@ -54,7 +54,7 @@ void NewCodes::leave(PackageCode& package, NewCode&& code) noexcept try {
     }
     package.reserved = {};
     budgets_.count(package);
-} catch (const std::bad_alloc&) {
+} catch (const std::bad_alloc&) {  // as if there were no room
 }
 
 void NewCodes::go_on_with(PackageCode& package) noexcept {

@@ -88,7 +88,7 @@ private:
         (void)compiler->read_own(own_program());
         try {
             compiler->warm_up();
-        } catch (const std::exception&) {
+        } catch (const std::exception&) {  // it occurs again when the compiler is needed
         }
     }
     // Null: it is not needed, or not there.

@@ -60,8 +60,7 @@ void begin_thread_locals() {
         void *place, *value;
     };
     static constinit Control own{1, 1, nullptr, nullptr};
-    if (const auto get = reinterpret_cast<GetAddress>(dlsym(RTLD_DEFAULT, wire::kGetThreadLocal.data()));
-        get != nullptr)
+    if (const auto get = reinterpret_cast<GetAddress>(dlsym(RTLD_DEFAULT, wire::kGetThreadLocal)); get != nullptr)
         (void)get(&own);
 }
 

@@ -132,7 +132,7 @@ bool Destructors::add_for_thread(void (*function)(void*), void* object) {
         return false;
     }
     // Registered as this library's own, so that the library is not unloaded before the thread has ended.
-    if (__cxa_thread_atexit(&run_at_end, made.get(), &__dso_handle) != 0) {
+    if (__cxa_thread_atexit(&run_at_end, made.get(), static_cast<void*>(&__dso_handle)) != 0) {
         threads_.pop_back();
         return false;
     }

@@ -136,7 +136,7 @@ Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Addr
 
 std::string canonical(const asio::generic::stream_protocol::endpoint& endpoint) {
     constexpr std::string_view kUnix = "unix:";
-    const std::string text = bound_text(endpoint);
+    std::string text = bound_text(endpoint);
     if (!text.starts_with(kUnix)) return text;
     std::error_code error;
     const auto real = std::filesystem::canonical(text.substr(kUnix.size()), error);

@@ -127,7 +127,7 @@ Status Caller::wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) {
     if (!sent.copy) {
         if (!sent.holds_back_until) sent.holds_back_until = Clock::now() + kLargeHoldsBackFor;
         const bool is_last = sent.deadline && *sent.deadline <= *sent.holds_back_until;
-        const Status done =
+        Status done =
             wait(is_last ? sent.deadline : Deadline(sent.holds_back_until), {.holds_back = true, .turn = &sent.turn});
         if (done || is_last || done.error().code() != ErrorCode::timed_out) return done;
         ROVE_CHECK(keep_apart(lock, sent));

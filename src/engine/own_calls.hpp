@@ -132,7 +132,7 @@ private:
     struct Afterwards {                  // what is left to be done without the lock when a slot is free
         std::shared_ptr<NodeCore> last;  // the node itself, where that was the last call that it had stayed for
         TrimAtEnd memory;
-        [[gnu::always_inline]] ~Afterwards() {}  // each call has one
+        [[gnu::always_inline]] ~Afterwards() = default;  // each call has one
     };
     void ended(CallSlot& slot) REQUIRES(lock_of<EngineLock>) {
         if (slot.notify.function != nullptr) table_.add_to_tell(slot);

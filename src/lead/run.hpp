@@ -44,11 +44,11 @@ struct Run {
     Runner* beneath_of = nullptr;  // … with this runner, whose lock guards it
     Run* next_long = nullptr;      // of LongRuns
     TimePoint begun{};
-    Duration waited{};                      // for calls, since then
-    std::shared_ptr<fabric::Link> holds{};  // `link`, where …
-    std::uint64_t held = 0;                 // … the frame is held in its mailbox
-    Gathering* gathering = nullptr;         // while it reads its payload, which is still arriving
-    [[gnu::always_inline]] ~Run() {}        // each call has one
+    Duration waited{};                        // for calls, since then
+    std::shared_ptr<fabric::Link> holds{};    // `link`, where …
+    std::uint64_t held = 0;                   // … the frame is held in its mailbox
+    Gathering* gathering = nullptr;           // while it reads its payload, which is still arriving
+    [[gnu::always_inline]] ~Run() = default;  // each call has one
     // The function that waits beneath it; null: there is none. It was set before this run began, and stays.
     [[nodiscard]] const code::Function* nested_in() const { return beneath != nullptr ? beneath->function : nullptr; }
     // Gives the frame's place back. Under the lock, because it may be the last to hold the link. True: the credit for that travels by

@@ -162,7 +162,7 @@ bool NodeCore::reaches(NodeId node, std::string_view address) const {
     return std::ranges::any_of(engines_, [&](const auto& each) { return each->peers().reaches(node, address); });
 }
 
-void NodeCore::outlive_node(std::shared_ptr<NodeCore> self) {
+void NodeCore::outlive_node(const std::shared_ptr<NodeCore>& self) {
     for (const auto& each : engines_) {
         const Hold hold(each->lock());
         each->own_calls().outlive_node(self);

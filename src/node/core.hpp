@@ -71,7 +71,7 @@ public:
     [[nodiscard]] bool knows_owner(NodeId owner) const EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] bool reaches(NodeId node, std::string_view address) const EXCLUDES(lock_of<EngineLock>);
     // Calls point to an engine of their node: it stays until the last of them has been taken or forgotten.
-    void outlive_node(std::shared_ptr<NodeCore> self) EXCLUDES(lock_of<EngineLock>);
+    void outlive_node(const std::shared_ptr<NodeCore>& self) EXCLUDES(lock_of<EngineLock>);
 
     // ---- how far this node may be used (lifetime.cpp); none takes a lock
     // This process is a fork of the one that made the node: its threads and its locks are not here, and its links are the parent's.

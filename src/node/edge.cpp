@@ -94,7 +94,7 @@ int failed(ErrorCode code, rove_node_id node, std::string_view type, std::string
         last->message = message;
         last->told.type = last->type.c_str();
         last->told.message = last->message.c_str();
-    } catch (const std::bad_alloc&) {
+    } catch (const std::bad_alloc&) {  // `told` has kNoMemory's words
     }
     return last->told.error;
 }

@@ -37,8 +37,8 @@ using GetAddress = void* (*)(void*);
 constinit std::atomic<GetAddress> get_address_of_libgcc{nullptr};
 
 void* get_address(void* control) {
-    if (control == &once_callable) return &std::__once_callable;
-    if (control == &once_call) return &std::__once_call;
+    if (control == &once_callable) return static_cast<void*>(&std::__once_callable);
+    if (control == &once_call) return static_cast<void*>(&std::__once_call);
     return get_address_of_libgcc.load(std::memory_order_relaxed)(control);
 }
 
@@ -52,7 +52,7 @@ namespace rove {
 
 std::vector<code::HostSymbol> library_symbols() {
     std::vector<code::HostSymbol> symbols{{kControlOfCallable, &once_callable}, {kControlOfCall, &once_call}};
-    if (void* found = dlsym(RTLD_DEFAULT, wire::kGetThreadLocal.data()); found != nullptr) {
+    if (void* found = dlsym(RTLD_DEFAULT, wire::kGetThreadLocal); found != nullptr) {
         get_address_of_libgcc.store(reinterpret_cast<GetAddress>(found), std::memory_order_relaxed);
         symbols.push_back({wire::kGetThreadLocal, reinterpret_cast<void*>(&get_address)});
     }

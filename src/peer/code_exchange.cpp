@@ -110,7 +110,7 @@ void CodeExchange::answer_more(PeerState& to) {
         if (package && package->digest() == answer.package) {
             if (part == 0)
                 bytes = package->manifest_bytes();
-            else if ((slice = package->stored_slice(part - 1)))
+            else if (slice = package->stored_slice(part - 1); slice)
                 bytes = *slice;
         }
         if (answer.offset >= bytes.size()) {  // it was evicted meanwhile

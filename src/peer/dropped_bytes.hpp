@@ -50,7 +50,7 @@ public:
         Frames& frames = dropped_.front();
         try {
             taken.reserve(std::min(kDroppedMax, frames.size()));
-        } catch (const std::bad_alloc&) {
+        } catch (const std::bad_alloc&) {  // then they are freed here
         }
         std::size_t bytes = 0;
         for (std::size_t count = 0; count < kDroppedMax && bytes < kDroppedBytesMax && !frames.empty(); ++count) {

@@ -147,7 +147,7 @@ void Sender::route(const wire::Frame& frame) noexcept try {
                         fmt::format("the answer to a call of {} is lost: node {} has never been met, and nobody is "
                                     "known who has",
                                     who(header.node, {}), home));
-} catch (const std::bad_alloc&) {
+} catch (const std::bad_alloc&) {  // the answer is lost
 }
 
 // A reply for a caller whose node this one has never heard of, because that one has just joined: members with lower ids have met

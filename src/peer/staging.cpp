@@ -66,10 +66,12 @@ std::size_t Staging::clear() {
 std::optional<std::string> Staging::too_slow(TimePoint now, Next next, bool room_wanted) {
     const Duration since = std::min<Duration>(now - std::exchange(looked_at_, now), kStagingLookMax);
     if (payloads_.empty() || next == Next::other) return std::nullopt;
-    for (auto& [number, payload] : payloads_)
-        if ((payload.age += since) > kStagedAgeMax)
+    for (auto& [number, payload] : payloads_) {
+        payload.age += since;
+        if (payload.age > kStagedAgeMax)
             return fmt::format("began a payload of {} bytes, and its call did not come within {} s",
                                payload.place.size(), kStagedAgeMax.count());
+    }
     waited_ += since;
     const Duration window = room_wanted ? kStagingStalledFor : kStagingIdleFor;
     if (waited_ < window) return std::nullopt;

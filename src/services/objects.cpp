@@ -8,7 +8,7 @@ namespace {
 // "Shop, 24, 8" of rove::detail::Shared<Shop, 24, 8> (rove/detail/shared_type.hpp); what a C program gave stays as it is.
 std::string words_of(std::string_view type) {
     constexpr std::string_view kBegin = "rove::detail::Shared<";
-    const std::string name = demangled(std::string(type).c_str());
+    std::string name = demangled(std::string(type).c_str());
     if (!name.starts_with(kBegin)) return name;
     std::string words = name.substr(kBegin.size(), name.size() - kBegin.size() - 1);
     for (std::size_t at = 0; (at = words.find("ul", at)) != std::string::npos;)

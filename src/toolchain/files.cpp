@@ -93,7 +93,7 @@ Result<std::filesystem::path> file_to_write(const std::filesystem::path& path) {
     if (!std::filesystem::is_regular_file(there))
         return fail(ErrorCode::invalid, "cannot write {}: it is there and is no regular file", path.string());
     if (!link) return path;
-    const std::filesystem::path behind = std::filesystem::canonical(path, error);
+    std::filesystem::path behind = std::filesystem::canonical(path, error);
     if (error) return fail(ErrorCode::invalid, "cannot write {} ({})", path.string(), error.message());
     return behind;
 }

@@ -71,7 +71,7 @@ inline constexpr std::string_view kAnchorPrefix = "rove.anchor.";
 // an ELF file would begin.
 inline constexpr std::string_view kDsoHandle = "rove.dso_handle";
 // What code that has thread-local variables imports: libgcc's function for their addresses (bitcode/package/thread_locals.hpp).
-inline constexpr std::string_view kGetThreadLocal = "__emutls_get_address";
+inline constexpr const char* kGetThreadLocal = "__emutls_get_address";
 // Before the name of a thread-local variable that such code does not define: what gcc and clang call its control object with -femulated-tls.
 // A library that was compiled without that option has none.
 inline constexpr std::string_view kThreadLocalPrefix = "__emutls_v.";

@@ -11,6 +11,7 @@ namespace rove::detail {
 
 // Throws RemoteError if a function threw, else Error. Without exceptions (-fno-exceptions) the function that this thread runs for
 // a caller ends with the error; a program that is in no such function ends with the message on stderr.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): moved, where there are exceptions
 [[noreturn]] inline void throw_error(Error error) {
 #ifdef __cpp_exceptions
     if (!error.exception_type().empty()) throw RemoteError(std::move(error));

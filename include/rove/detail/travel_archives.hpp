@@ -228,7 +228,7 @@ Container read_values(Input& in, std::size_t count) {
     }
     if constexpr (std::is_default_constructible_v<T>) {
         Container values(count, T());
-        std::memcpy(values.data(), bytes, count * sizeof(T));
+        std::memcpy(static_cast<void*>(values.data()), bytes, count * sizeof(T));
         return values;
     } else {
         Container values;

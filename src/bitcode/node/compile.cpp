@@ -127,7 +127,7 @@ public:
         static constinit MadeInEachProcess<Reported> reported;
         return reported.get([] { return new Reported; });
     }
-    void add(std::string words) {
+    void add(const std::string& words) {
         const MutexLock lock(mutex_);
         if (words_.size() < kBytesMax)
             words_ += (words_.empty() ? "" : "; ") + words.substr(0, kBytesMax);  // it may list a whole module
