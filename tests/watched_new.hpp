@@ -10,6 +10,8 @@ void asked_for(std::size_t bytes);  // the test's; it must not ask for memory it
 
 }  // namespace rove::test
 
+// NOLINTBEGIN(misc-definitions-in-headers,clang-analyzer-cplusplus.NewDelete): one file of a program includes this; and what
+// is allocated by malloc is freed by free
 void* operator new(std::size_t size) {
     rove::test::asked_for(size);
     if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
@@ -28,3 +30,4 @@ void operator delete(void* memory) noexcept {
 void operator delete(void* memory, std::size_t) noexcept {
     std::free(memory);
 }
+// NOLINTEND(misc-definitions-in-headers,clang-analyzer-cplusplus.NewDelete)

@@ -21,7 +21,7 @@ int square(int x) {
     return x * x + legs_of(Spider()) - 8;
 }
 
-std::string twice(std::string text) {
+std::string twice(std::string text) {  // NOLINT(performance-unnecessary-value-param): the callers' parameter
     char both[64] = {};
     return text + std::string(both, static_cast<std::size_t>(std::snprintf(both, sizeof both, "%s", text.c_str())));
 }

@@ -37,7 +37,7 @@ void rove::test::asked_for(std::size_t bytes) {
 namespace rove::test {
 namespace {
 
-using std::chrono_literals::operator""s, std::chrono_literals::operator""ms;
+using namespace std::chrono_literals;
 
 constexpr std::size_t kNothingIsTooMuch = std::numeric_limits<std::size_t>::max();
 constexpr auto kPatience = 20s;

@@ -30,7 +30,7 @@ void operator delete(void* block, std::size_t) noexcept {
     operator delete(block);
 }
 
-std::string sum(std::vector<int> numbers) {
+std::string sum(std::vector<int> numbers) {  // NOLINT(performance-unnecessary-value-param): it frees its vector
     std::vector<long> sums;
     long sum = 0;
     for (const int number : numbers) sums.push_back(sum += number);

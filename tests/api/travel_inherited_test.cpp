@@ -123,7 +123,7 @@ struct InTheTail : TailRoom {
 };
 
 template <typename Derived>
-struct Visited {
+struct Visited {  // NOLINT(bugprone-crtp-constructor-accessibility): with a private one nothing of it were an aggregate
     template <typename Archive>
     void serialize(Archive& archive) {
         static_cast<Derived*>(this)->visit(archive);

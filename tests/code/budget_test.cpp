@@ -542,7 +542,7 @@ TEST_F(BudgetTest, NoUnwindTableIsFoundWhereCodeWas) {
     ASSERT_TRUE(image);
     auto* const code = static_cast<std::byte*>(image->address(wire::Segment::block, 0));
     void* bases[3]{};
-    EXPECT_NE(_Unwind_Find_FDE(code + 4, bases), nullptr);
+    EXPECT_NE(_Unwind_Find_FDE(code + 4, static_cast<void*>(bases)), nullptr);
     const ByteBuffer block(code, code + 64);
     image.reset();
     const auto again = pool.allocate(block.size());
@@ -550,7 +550,7 @@ TEST_F(BudgetTest, NoUnwindTableIsFoundWhereCodeWas) {
     ASSERT_EQ(again->executable(), code);
     std::ranges::copy(block, again->writable());
     CodePool::make_ready(*again);
-    EXPECT_EQ(_Unwind_Find_FDE(code + 4, bases), nullptr);
+    EXPECT_EQ(_Unwind_Find_FDE(code + 4, static_cast<void*>(bases)), nullptr);
 }
 
 TEST_F(BudgetTest, PointersBetweenStaticsAreKeptOverEvictions) {

@@ -176,6 +176,7 @@ void Worker::send_batch(const rove::Peer& peer, unsigned target) {
         rove::Batch batch = peer.batch(version.work, sizeof(Head));
         const unsigned count = 2 + below(40);
         for (unsigned i = 0; i < count; ++i) {
+            // NOLINTNEXTLINE(bugprone-use-after-move): only the first time
             Piece next = i == 0 ? std::move(first) : piece(Kind::batch, target, version.number);
             next.head.body_bytes = 0;
             next.entry->state = State::posted;

@@ -545,7 +545,8 @@ private:
         run->replaced = true;
         ++w_.quiet_runs;
         if (w_.stopping || w_.made >= w_.quiet_runs || w_.made >= scene_.in_place) return;
-        Thread& thread = w_.threads[static_cast<std::size_t>(scene_.own - scene_.in_place + w_.made++)];
+        const int made = scene_.own - scene_.in_place + w_.made++;
+        Thread& thread = w_.threads[static_cast<std::size_t>(made)];
         thread.place = Place::ready;
         thread.depth = 1;
         thread.stack[0] = {.kind = Kind::own_loop, .turn = {.own = true}};

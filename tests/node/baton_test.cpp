@@ -117,7 +117,7 @@ public:
         }
         add(first, 0, "begin");
         while (!open_.empty() && found_.wrong.empty()) {
-            const World world = std::move(open_.front());
+            const World world = open_.front();
             open_.pop_front();
             expand(world);
             ++from_;

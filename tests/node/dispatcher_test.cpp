@@ -16,7 +16,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using fabric::Traffic;
 using wire::Kind;
 
 std::vector<std::string> ran;  // the payloads that note() was called with

@@ -28,8 +28,10 @@ template <typename T>
 T value_at(std::size_t i) {
     if constexpr (std::is_same_v<T, Odd>)
         return {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i * 7), static_cast<std::uint32_t>(~i)};
-    else
-        return static_cast<T>(i * 31 + i / 251);
+    else {
+        const std::size_t value = i * 31 + i / 251;
+        return static_cast<T>(value);
+    }
 }
 template <typename C>
 C made(std::size_t count) {

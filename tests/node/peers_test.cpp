@@ -9,7 +9,6 @@
 namespace rove::test {
 namespace {
 
-using fabric::Traffic;
 using wire::Kind;
 
 class PeersTest : public AnsweringParts {
