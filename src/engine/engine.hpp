@@ -24,6 +24,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/fork.hpp"
@@ -111,19 +112,19 @@ public:
     // In phases, within NodeOptions::grace. Once, after which nobody new is met. False: functions have not returned, and use what they used
     // for as long as they run.
     [[nodiscard]] bool end() EXCLUDES(lock_of<EngineLock>);
+    // Those of a node: each phase of all before the next, so that they share one grace. Leaves out engines that have ended.
+    [[nodiscard]] static bool end_all(std::span<const std::unique_ptr<Engine>> engines) EXCLUDES(lock_of<EngineLock>);
     // Call after end(), when the control plane has stopped.
     void drop_links() EXCLUDES(lock_of<EngineLock>);
 
 private:
+    friend class EngineEnd;    // engine_end.cpp
     friend struct EngineView;  // tests/node/engine_view.hpp
 
     void part_with(Run& run, bool ran) EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Status replace_this_thread() EXCLUDES(lock_of<EngineLock>);
     void warn_of_deadlocks() REQUIRES(lock_of<EngineLock>);
     void tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) REQUIRES(lock_of<EngineLock>);
-    void have_last_ends_told(HeldLock& lock) REQUIRES(lock_of<EngineLock>);
-    void drain(HeldLock& lock, unsigned mine, TimePoint until) REQUIRES(lock_of<EngineLock>);
-    void leave_functions() REQUIRES(lock_of<EngineLock>);
     void call_back(const Run& run, const CallSlot::Notify& notify) EXCLUDES(lock_of<EngineLock>);
 
     NodeCore& node_;

@@ -1,4 +1,10 @@
 // How an engine ends, and what it says of functions that may never do so.
+#include <algorithm>
+#include <deque>
+#include <thread>
+#include <utility>
+#include <vector>
+
 #include "base/log.hpp"
 #include "engine/engine.hpp"
 
@@ -60,84 +66,152 @@ void Engine::tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) {
     }
 }
 
-// Makes that thread, and another one if a callback does not return.
-void Engine::have_last_ends_told(HeldLock& lock) {
+// One engine's end. The thread that ends an engine runs none of its functions where the engine has threads for that, so that none can keep it
+// for ever.
+class EngineEnd {
+public:
+    explicit EngineEnd(Engine& engine) : engine_(engine) {}
+
+    // False: functions have not returned.
+    [[nodiscard]] static bool of_all(std::deque<EngineEnd>& ends) {
+        const TimePoint begun = Clock::now();
+        for (const Phase phase :
+             {&EngineEnd::begin, &EngineEnd::drain, &EngineEnd::stop_leading, &EngineEnd::await_functions_that_wait,
+              &EngineEnd::end_calls, &EngineEnd::have_last_ends_told, &EngineEnd::await_last_functions,
+              &EngineEnd::leave_functions, &EngineEnd::join_threads})
+            for (EngineEnd& each : ends) (each.*phase)(begun);
+        return std::ranges::none_of(ends, &EngineEnd::functions_left_);
+    }
+
+private:
+    // In this order. Each is given when the end began.
+    using Phase = void (EngineEnd::*)(TimePoint begun);
+    void begin(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void drain(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void stop_leading(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void await_functions_that_wait(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void end_calls(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void have_last_ends_told(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void await_last_functions(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void leave_functions(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void join_threads(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void await_functions(TimePoint until) EXCLUDES(lock_of<EngineLock>);
+
+    Engine& engine_;
+    std::vector<std::thread> ended_{};
+    bool functions_left_ = false;
+};
+
+void EngineEnd::begin(TimePoint /*begun*/) {
+    const Hold hold(engine_.lock());
+    engine_.caller_.close();
+}
+
+// Runs and answers the calls that have arrived, as far as that takes little time. This thread's own functions are not awaited.
+void EngineEnd::drain(TimePoint begun) {
+    Hold hold(engine_.lock());
+    const unsigned mine = engine_.runner_.depth();
+    const TimePoint until = begun + std::min<Clock::duration>(kDrainFor, engine_.options_.grace / 5);
+    if (engine_.own_threads_.count() > 0) {
+        const std::uint64_t quiet = engine_.lead_.idling().steps_in_vain() + 3;
+        engine_.lead_.wait_briefly(hold.lock(), until, [&]() REQUIRES(lock_of<EngineLock>) {
+            return engine_.runner_.busy() <= mine && engine_.lead_.idling().steps_in_vain() >= quiet;
+        });
+    } else if (engine_.fabric_ && !engine_.lead_.is_led() && mine == 0) {
+        Lead::Turn turn{.lock = hold.lock(), .baton = {.own = true}};
+        engine_.lead_.take(turn);
+        for (unsigned nothing = 0; !engine_.lead_.lost(turn) && nothing < 100 && Clock::now() < until;) {
+            engine_.turns_.progress_soon();
+            nothing = engine_.turns_.work(turn) > 0 ? 0 : nothing + 1;
+        }
+        if (!engine_.lead_.lost(turn)) engine_.lead_.give(turn);
+    }
+}
+
+// Threads end when they have nothing to run.
+void EngineEnd::stop_leading(TimePoint /*begun*/) {
+    const Hold hold(engine_.lock());
+    engine_.lead_.stop();
+}
+
+void EngineEnd::await_functions(TimePoint until) {
+    Hold hold(engine_.lock());
+    const unsigned mine = engine_.runner_.depth();
+    engine_.lead_.wait_briefly(hold.lock(), until, [&]() REQUIRES(lock_of<EngineLock>) {
+        return engine_.runner_.busy() <= mine && engine_.own_threads_.live() <= (mine > 0 ? 1U : 0U);
+    });
+}
+
+// Functions that wait go on waiting for most of the grace …
+void EngineEnd::await_functions_that_wait(TimePoint begun) {
+    await_functions(begun + engine_.options_.grace * 4 / 5);
+}
+
+// … and then end with an error.
+void EngineEnd::end_calls(TimePoint /*begun*/) {
+    const Hold hold(engine_.lock());
+    engine_.runner_.end_waits();
+    engine_.stopped_.store(true, std::memory_order_relaxed);
+    engine_.own_calls_.close(
+        Error(ErrorCode::cancelled, engine_.name_() + " was shut down while the call was in flight"));
+    engine_.lead_.tell_waiting();
+    engine_.lead_.wake();
+}
+
+// Makes the thread that tells of them, and another one if a callback does not return.
+void EngineEnd::have_last_ends_told(TimePoint /*begun*/) {
+    Hold hold(engine_.lock());
     const auto tell = [](void* engine, HeldLock& held, OwnThreads::One& self) REQUIRES(lock_of<EngineLock>) {
         static_cast<Engine*>(engine)->tell_of_last_ends(held, self);
     };
-    for (unsigned i = 0; i < kTellersMax && own_calls_.has_ends_to_tell(); ++i) {
-        if (const Status told = own_threads_.add(tell, this); !told) {
+    for (unsigned i = 0; i < kTellersMax && engine_.own_calls_.has_ends_to_tell(); ++i) {
+        if (const Status told = engine_.own_threads_.add(tell, &engine_); !told) {
             log().error("callbacks are not told that their calls have ended: {}", told.error().message());
             return;
         }
-        lead_.wait_briefly(lock, Clock::now() + kTellFor,
-                           [&]() REQUIRES(lock_of<EngineLock>) { return !own_calls_.has_ends_to_tell(); });
+        engine_.lead_.wait_briefly(hold.lock(), Clock::now() + kTellFor, [&]() REQUIRES(lock_of<EngineLock>) {
+            return !engine_.own_calls_.has_ends_to_tell();
+        });
     }
 }
 
-// Runs and answers the calls that have arrived, as far as that takes little time. This thread is in `mine` functions, which are not awaited.
-void Engine::drain(HeldLock& lock, unsigned mine, TimePoint until) {
-    if (own_threads_.count() > 0) {
-        const std::uint64_t quiet = lead_.idling().steps_in_vain() + 3;
-        lead_.wait_briefly(lock, until, [&]() REQUIRES(lock_of<EngineLock>) {
-            return runner_.busy() <= mine && lead_.idling().steps_in_vain() >= quiet;
-        });
-    } else if (fabric_ && !lead_.is_led() && mine == 0) {
-        Lead::Turn turn{.lock = lock, .baton = {.own = true}};
-        lead_.take(turn);
-        for (unsigned nothing = 0; !lead_.lost(turn) && nothing < 100 && Clock::now() < until;) {
-            turns_.progress_soon();
-            nothing = turns_.work(turn) > 0 ? 0 : nothing + 1;
-        }
-        if (!lead_.lost(turn)) lead_.give(turn);
-    }
+void EngineEnd::await_last_functions(TimePoint begun) {
+    await_functions(std::max(begun + engine_.options_.grace, Clock::now() + kTellFor));
 }
 
 // Functions that still run are left to themselves, with all that they use.
-void Engine::leave_functions() {
-    if (runner_.leading() != nullptr && own_threads_.live() > 0) {
-        runner_.set_aside(Clock::now());
-        lead_.hand_over();
+void EngineEnd::leave_functions(TimePoint /*begun*/) {
+    const Hold hold(engine_.lock());
+    if (engine_.runner_.leading() != nullptr && engine_.own_threads_.live() > 0) {
+        engine_.runner_.set_aside(Clock::now());
+        engine_.lead_.hand_over();
     }
-    for (const Run& run : runner_.long_runs()) {
+    for (const Run& run : engine_.runner_.long_runs()) {
         if (ThreadRuns::is_in(run)) continue;
-        log().error("{}: {} has not returned within {} ms; the node ends without it", name_(),
-                    run.function != nullptr ? run.function->name : "a callback", options_.grace.count());
+        log().error("{}: {} has not returned within {} ms; the node ends without it", engine_.name_(),
+                    run.function != nullptr ? run.function->name : "a callback", engine_.options_.grace.count());
         if (run.nested_in() != nullptr && !run.warned)
-            log().error("{}: it ran on top of {}, which waited for a call in the same thread. {}", name_(),
+            log().error("{}: it ran on top of {}, which waited for a call in the same thread. {}", engine_.name_(),
                         run.nested_in()->name, kDeadlockRemedy);
     }
+    functions_left_ = engine_.functions_left_ = engine_.own_threads_.part_with_all(ended_);
 }
 
-// The thread that ends an engine runs none of its functions where the engine has threads for that, so that none can keep it for ever.
+void EngineEnd::join_threads(TimePoint /*begun*/) {
+    for (std::thread& each : std::exchange(ended_, {})) each.join();
+}
+
 bool Engine::end() {
-    const TimePoint begun = Clock::now();
-    const unsigned mine = runner_.depth();  // functions that this thread is in
-    std::vector<std::thread> ended;
-    {
-        Hold hold(lock());
-        caller_.close();
-        drain(hold.lock(), mine, begun + std::min<Clock::duration>(kDrainFor, options_.grace / 5));
-        // Threads end when they have nothing to run. Functions that wait go on waiting for most of the grace …
-        lead_.stop();
-        const auto nobody_runs = [&]() REQUIRES(lock_of<EngineLock>) {
-            return runner_.busy() <= mine && own_threads_.live() <= (mine > 0 ? 1U : 0U);
-        };
-        lead_.wait_briefly(hold.lock(), begun + options_.grace * 4 / 5, nobody_runs);
-        // … and then end with an error.
-        runner_.end_waits();
-        stopped_.store(true, std::memory_order_relaxed);
-        own_calls_.close(Error(ErrorCode::cancelled, name_() + " was shut down while the call was in flight"));
-        lead_.tell_waiting();
-        lead_.wake();
-        have_last_ends_told(hold.lock());
-        lead_.wait_briefly(hold.lock(), std::max(begun + options_.grace, Clock::now() + kTellFor), nobody_runs);
-        leave_functions();
-        functions_left_ = own_threads_.part_with_all(ended);
-    }
-    for (std::thread& each : ended) each.join();
-    const Hold hold(lock());
-    return !functions_left_;
+    std::deque<EngineEnd> ends;
+    ends.emplace_back(*this);
+    return EngineEnd::of_all(ends);
+}
+
+bool Engine::end_all(std::span<const std::unique_ptr<Engine>> engines) {
+    std::deque<EngineEnd> ends;
+    for (const auto& each : engines)
+        if (!each->is_stopped()) ends.emplace_back(*each);
+    return EngineEnd::of_all(ends);
 }
 
 void Engine::drop_links() {

@@ -172,8 +172,7 @@ void NodeCore::outlive_node(const std::shared_ptr<NodeCore>& self) {
 void NodeCore::shut_down() {
     if (shut_down_.exchange(true)) return;
     if (control_) control_->stop_accepting();  // nobody new is met
-    for (const auto& each : engines_)
-        if (!each->is_stopped() && !each->end()) abandoned_ = shared_from_this();
+    if (!Engine::end_all(engines_)) abandoned_ = shared_from_this();
     if (control_) control_->stop();
     if (cache_) cache_->stop();  // without the lock: its workers answer loads
     code::wait_until_open();     // the process may end next

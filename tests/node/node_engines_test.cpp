@@ -103,6 +103,8 @@ protected:
     }
     [[nodiscard]] Peer peer(NodeId id) const { return value_or_throw(detail::Edge::peer(*core_, id)); }
     [[nodiscard]] Engine& engine(unsigned which) const { return *core_->engines()[which]; }
+    // A function has not ended with the node.
+    [[nodiscard]] bool is_abandoned() const { return core_.use_count() > 1; }
 
     static constexpr std::size_t kBufferBytes = 8192;
     const std::shared_ptr<NodeCore> lent_ = lent_node();
@@ -210,6 +212,23 @@ TEST_F(NodeOfTwoEngines, OneEndsAndTheOtherServesOn) {
     EXPECT_TRUE(engine(1).end());
     EXPECT_EQ(code_of([&] { (void)two.ping(kHello).get(); }), ErrorCode::cancelled);
     (void)one.ping(kHello).get();
+}
+
+class NodeOfTwoEnginesWithLittleGrace : public NodeOfTwoEngines {
+protected:
+    NodeOfTwoEnginesWithLittleGrace() : NodeOfTwoEngines({.grace = 2'000ms}) {}
+};
+
+// While a function of the one waits for a call of the other, neither has ended.
+TEST_F(NodeOfTwoEnginesWithLittleGrace, BothShareOneGrace) {
+    second_.rest();
+    const CallId asks = first_.call(asks_the_second());
+    ASSERT_TRUE(soon([&] { return engine(1).peers().counters(*second_.met.second).frames_sent > 0; }));
+    core_->shut_down();
+    EXPECT_FALSE(is_abandoned()) << "its call was not ended in time";
+    ASSERT_TRUE(first_.has_ended(asks));
+    const Result<CallEnd> ended = first_.own.own_calls().finish(asks);
+    ASSERT_FALSE(ended);
 }
 
 TEST_F(NodeOfTwoEngines, EndsBoth) {
