@@ -54,21 +54,23 @@ PackageCode& Known::add(std::unique_ptr<PackageCode> made) {
 }
 
 Function* Known::add(const FunctionId& id, std::string name, EntryPoint entry) {
-    const std::uint32_t index = take_index();
     auto function = std::make_unique<Function>();
     function->id = id;
     function->name = std::move(name);
-    function->handle = handle_of(index);
     function->ran.store(RanAs::resident, std::memory_order_relaxed);
     function->target.store(entry, std::memory_order_release);
     Function& added = *residents_.emplace_back(std::move(function));
-    const auto known = functions_.try_emplace(id, &added).first;
     try {
+        functions_.try_emplace(id, &added);
         by_address_.emplace(entry, &added);
     } catch (const std::bad_alloc&) {
-        functions_.erase(known);
+        functions_.erase(id);
+        residents_.pop_back();
         throw;
     }
+    const std::uint32_t index =
+        take_index();  // last, because an index that was taken would be lost without memory for the rest
+    added.handle = handle_of(index);
     table_[index].store(&added, std::memory_order_release);
     return &added;
 }

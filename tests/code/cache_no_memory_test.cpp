@@ -11,6 +11,7 @@
 #include "bitcode/compiler.hpp"
 #include "cache_fixture.hpp"
 #include "cache_parts.hpp"
+#include "code/known.hpp"
 #include "given_compiler.hpp"
 
 namespace {
@@ -345,6 +346,35 @@ TEST_F(CacheWithoutMemory, FreeingModulesThrowsNothing) {
     }
     EXPECT_GT(refused, 5);
     EXPECT_TRUE(compile());
+}
+
+// ---- what is known, by itself
+
+using KnownWithoutMemory = PartsTest;
+
+TEST_F(KnownWithoutMemory, AResidentFunctionThatCouldNotBecomeKnownTakesNothing) {
+    const LockOf lock(mutex_);
+    Known known;
+    const std::size_t room = known.room();
+    const FunctionId id{{1, 2}};
+    int step = 1;
+    const Function* added = nullptr;
+    for (; added == nullptr && step < kMost; ++step) {
+        std::string name(100, 'f');
+        refused_in = step;
+        try {
+            added = known.add(id, std::move(name), reinterpret_cast<EntryPoint>(&known));
+        } catch (const std::bad_alloc&) {
+        }
+        refused_in = 0;
+        if (added != nullptr) break;
+        EXPECT_EQ(known.room(), room) << "allocation " << step;
+        EXPECT_EQ(known.functions(), 0U) << "allocation " << step;
+    }
+    ASSERT_NE(added, nullptr);
+    EXPECT_GT(step, 3);
+    EXPECT_EQ(known.room(), room - 1);
+    EXPECT_EQ(known.by_handle(added->handle), added);
 }
 
 // ---- new code by itself
