@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <new>
-#include <set>
 
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
@@ -35,21 +35,34 @@ public:
     [[nodiscard]] Result<void*> open(const std::string& soname) {
         {
             const MutexLock lock(mutex_);
-            if (!names_.contains(soname) && names_.size() >= kLibrariesMax)
+            if (!libraries_.contains(soname) && libraries_.size() >= kLibrariesMax)
                 return fail(ErrorCode::overloaded, "packages have opened {} libraries here, the most there may be",
                             kLibrariesMax);
+            ++libraries_[soname].opening;  // counts from here on, because others may ask while it is being opened
         }
         void* const handle = dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (handle == nullptr) return fail(ErrorCode::unsupported, "{}", dlerror());
+        const char* const why = handle == nullptr ? dlerror() : nullptr;
         const MutexLock lock(mutex_);
-        names_.insert(soname);
-        return handle;
+        const auto library = libraries_.find(soname);
+        --library->second.opening;
+        if (handle != nullptr) {
+            library->second.is_open = true;
+            return handle;
+        }
+        if (library->second.opening == 0 && !library->second.is_open) libraries_.erase(library);
+        return fail(ErrorCode::unsupported, "{}", why);
     }
 
 private:
+    struct Library {
+        unsigned opening =
+            0;  // threads that are in dlopen() for it, without the lock: its constructors may ask for others
+        bool is_open = false;
+    };
     OpenedLibraries() { hold_across_forks(mutex_); }
     Mutex mutex_;
-    std::set<std::string> names_ GUARDED_BY(mutex_);
+    // Those that are open or being opened, by soname. At most kLibrariesMax.
+    std::map<std::string, Library> libraries_ GUARDED_BY(mutex_);
 };
 
 // Shipped code calls these as C's library: 0 is success.

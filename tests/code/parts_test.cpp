@@ -472,5 +472,48 @@ TEST(LinkScopeTest, LibrariesAreBounded) {
         testing::ExitedWithCode(0), "");
 }
 
+std::string other_library, refusal;
+
+void open_other_library() {
+    LinkScope scope;
+    scope.open({other_library});
+    refusal = scope.left_out;
+}
+
+// Its constructor runs within dlopen(), as another thread may ask for a library at that time.
+TEST(LinkScopeTest, ALibraryCountsWhileItIsBeingOpened) {
+    const auto made_folder = toolchain::TemporaryFolder::make();
+    ASSERT_TRUE(made_folder);
+    const std::filesystem::path& folder = made_folder->path();
+    const std::filesystem::path source = folder / "asks.c", asks = folder / "asks.so";
+    const std::string text =
+        "#include <stdlib.h>\n"
+        "__attribute__((constructor)) static void ask(void) {\n"
+        "    const char* at = getenv(\"ROVE_TEST_ASK\");\n"
+        "    if (at != NULL) ((void (*)(void))strtoull(at, NULL, 10))();\n"
+        "}\n";
+    ASSERT_TRUE(toolchain::write_file(source, as_bytes(text)));
+    const auto made = toolchain::run({"clang++-19", "-shared", "-fPIC", "-x", "c", source, "-o", asks}, "clang-19");
+    ASSERT_TRUE(made && made->status == 0) << (made ? made->out : made.error().message());
+    std::vector<std::string> names;
+    for (std::size_t i = 1; i <= kLibrariesMax; ++i) {
+        names.push_back((folder / ("lib" + std::to_string(i) + ".so")).string());
+        std::filesystem::copy_file(asks, names.back());
+    }
+    other_library = names.back();
+    names.pop_back();
+    EXPECT_EXIT(
+        {
+            LinkScope scope;
+            scope.open(names);  // all but one
+            setenv("ROVE_TEST_ASK", std::to_string(reinterpret_cast<std::uintptr_t>(&open_other_library)).c_str(), 1);
+            LinkScope last;
+            last.open({asks.string()});
+            const bool refused = refusal.find("256 libraries here, the most") != std::string::npos;
+            _exit(scope.libraries.size() == kLibrariesMax - 1 && last.libraries.size() == 1 && refused ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace rove::code
