@@ -19,7 +19,7 @@ void Link::break_with_malformed() {
     break_with(Error(ErrorCode::invalid, "the peer sent a malformed frame"));
 }
 
-std::uint64_t Link::hold(Traffic traffic) {
+std::uint64_t Link::hold(Traffic traffic) noexcept {
     ++counters_.frames_received;
     return incoming_[index_of(traffic)].hold();
 }

@@ -118,8 +118,8 @@ public:
         if (ring.take_due_credit()) transmit_credit(traffic);
     }
     // Advances to the next frame; this one stays in use until let_go() is called with the returned value. The room of the frames after
-    // it is given back together with its own.
-    [[nodiscard]] std::uint64_t hold(Traffic traffic);
+    // it is given back together with its own. Never fails, because a function that runs has no call to fail any more: see RingReader::hold().
+    [[nodiscard]] std::uint64_t hold(Traffic traffic) noexcept;
     void let_go(Traffic traffic, std::uint64_t held);
     // Whether frames in use leave the peer no room for the largest frame: then it is not the peer's fault if it sends nothing.
     [[nodiscard]] bool keeps_back(Traffic traffic) const { return incoming_[index_of(traffic)].keeps_back(); }

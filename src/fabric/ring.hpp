@@ -22,6 +22,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "arch/arch.hpp"
@@ -135,7 +136,7 @@ private:
 class RingReader {
 public:
     RingReader() = default;
-    RingReader(std::byte* memory, std::uint64_t key) : memory_(memory), awaited_(key + 1) {}
+    RingReader(std::byte* memory, std::uint64_t key) : memory_(memory), awaited_(key + 1) { held_.reserve(kHeldMin); }
 
     enum class Arrival : std::uint8_t { none, frame, malformed };
 
@@ -172,12 +173,20 @@ public:
     }
 
     // Advances to the next frame, but keeps this one's lines until let_go() is called with the returned position.
-    [[nodiscard]] std::uint64_t hold() {
-        held_.push_back(tail_);
+    // Without memory for a further position it keeps those of the last frame that is held, too, and the position is that frame's.
+    [[nodiscard]] std::uint64_t hold() noexcept {
+        try {
+            held_.push_back({tail_, 1});
+        } catch (const std::bad_alloc&) {
+            ++held_.back().frames;  // there is one: room for kHeldMin has been reserved
+        }
         release();
-        return held_.back();
+        return held_.back().position;
     }
-    void let_go(std::uint64_t position) { std::erase(held_, position); }
+    void let_go(std::uint64_t position) noexcept {
+        const auto held = std::ranges::find(held_, position, &Held::position);
+        if (held != held_.end() && --held->frames == 0) held_.erase(held);
+    }
 
     // True, once, when a bank has been emptied since the last credit: the caller then publishes given_back().
     [[nodiscard]] bool take_due_credit() {
@@ -187,7 +196,7 @@ public:
         return true;
     }
     // Lines that the sender may use again, ever.
-    [[nodiscard]] std::uint64_t given_back() const { return held_.empty() ? tail_ : held_.front(); }
+    [[nodiscard]] std::uint64_t given_back() const { return held_.empty() ? tail_ : held_.front().position; }
     // Whether frames in use leave the sender no room for the largest frame.
     [[nodiscard]] bool keeps_back() const {
         return kRingLines - (tail_ - given_back()) < wire::lines_of(wire::kFrameBytesMax);
@@ -202,6 +211,11 @@ public:
     [[nodiscard]] bool open() const { return memory_ != nullptr; }
 
 private:
+    static constexpr std::size_t kHeldMin = 8;  // that are held by positions of their own, even without memory
+    struct Held {
+        std::uint64_t position;
+        unsigned frames;  // that let_go() is still to be called for
+    };
     [[nodiscard]] std::byte* line(std::uint64_t position) const {
         return memory_ + position % kRingLines * wire::kLineBytes;
     }
@@ -210,8 +224,8 @@ private:
     std::uint64_t awaited_ = 0;  // the next frame's signal
     std::uint64_t tail_ = 0;     // lines read, ever
     std::uint64_t credit_given_ = 0;
-    std::uint64_t lines_ = 0;          // of the frame at the tail
-    std::vector<std::uint64_t> held_;  // positions of frames in use, in order
+    std::uint64_t lines_ = 0;  // of the frame at the tail
+    std::vector<Held> held_;   // frames in use, in order
 };
 
 // The memory that a node owns per link and that its peer writes: two rings, and the credits for the rings that the node itself fills.
