@@ -219,12 +219,12 @@ Status build(const BuildOptions& options) {
     if (!packed) return prefixed(packed.error(), options.source.string());
     const ByteBuffer file = std::move(*packed);
     ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(file));
-    ROVE_CHECK(write_file(options.output, file));
     if (!options.header.empty()) {
         const std::string text = header_of(*package);
         ROVE_CHECK(write_file(options.header, as_bytes(text)));
     }
-    return {};
+    // Last, so that after any error the old package is there, and `make` builds again.
+    return write_file(options.output, file);
 }
 
 }  // namespace rove::toolchain

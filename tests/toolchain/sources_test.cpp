@@ -95,6 +95,16 @@ TEST_F(ToolchainTest, ASourceIsNotOverwritten) {
     EXPECT_EQ(as_text(*read_file(folder() / "folder" / "one.c")), text);
 }
 
+TEST_F(ToolchainTest, WithoutItsHeaderNoPackageIsWritten) {
+    write("alone.c", "#include <rove/rove.h>\nROVE_ENTRY void f(rove_here *h, const void *p, size_t n) {}\n");
+    const auto package = build_of({.source = folder() / "alone.c",
+                                   .output = folder() / "alone.rove",
+                                   .header = folder() / "missing" / "alone.h"});
+    ASSERT_FALSE(package);
+    EXPECT_TRUE(mentions(package.error().message(), "alone.h")) << package.error().message();
+    EXPECT_FALSE(std::filesystem::exists(folder() / "alone.rove"));
+}
+
 TEST_F(ToolchainTest, WhatIsNoSourceIsRefused) {
     write("empty/readme", "");
     for (const char* name : {"missing.c", "empty", "empty/readme"}) {
