@@ -40,7 +40,7 @@ inline Engine& usable(NodeCore* core, const PeerState* peer) {
     (void)present(core);
     return usable(*peer->engine);
 }
-inline rove_pending pending_of(Engine& engine, CallTable::Id id) {
+inline rove_pending pending_of(Engine& engine, CallId id) {
     return {&engine, id.slot, id.generation};
 }
 // Calls one of the functions that are built into every node.

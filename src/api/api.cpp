@@ -164,7 +164,7 @@ RawCall CallFrame::call() {
     Engine* engine = &detail::usable(*engine_);  // where it is not, the frame is still to be dropped
     engine_ = nullptr;
     if (!link_) return through_->limited(left_of(deadline_)).call(*entry_, place_);
-    const CallTable::Id id =
+    const CallId id =
         value_or_throw(engine->caller().post_begun(*peer_, {std::move(link_), place_, handle_}, true, deadline_));
     return {engine, id.slot, id.generation};
 }
@@ -271,7 +271,7 @@ Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
 }
 
 RawCall Peer::ping(std::span<const std::byte> payload) const {
-    const CallTable::Id id =
+    const CallId id =
         value_or_throw(usable(core_, state_).caller().ping(state_, payload, true, deadline_of(limit_ns_)));
     return {state_->engine, id.slot, id.generation};
 }
@@ -281,7 +281,7 @@ void Peer::deliver(std::span<const std::byte> payload) const {
 }
 
 RawCall Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
-    const CallTable::Id id = value_or_throw(
+    const CallId id = value_or_throw(
         usable(core_, state_)
             .caller()
             .call(state_,
@@ -301,7 +301,7 @@ void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
 
 LoadReport Peer::load(const Package& package) const {
     (void)present(package.store_);
-    const CallTable::Id id =
+    const CallId id =
         value_or_throw(usable(core_, state_).caller().load(state_, package.store_, deadline_of(limit_ns_)));
     const std::vector<std::byte> lines = RawCall(state_->engine, id.slot, id.generation).get();
     LoadReport report;

@@ -68,8 +68,8 @@ Function* Known::add(const FunctionId& id, std::string name, EntryPoint entry) {
         residents_.pop_back();
         throw;
     }
-    const std::uint32_t index =
-        take_index();  // last, because an index that was taken would be lost without memory for the rest
+    // Last, because an index that was taken would be lost without memory for the rest.
+    const std::uint32_t index = take_index();
     added.handle = handle_of(index);
     table_[index].store(&added, std::memory_order_release);
     return &added;

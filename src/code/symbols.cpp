@@ -55,8 +55,8 @@ public:
 
 private:
     struct Library {
-        unsigned opening =
-            0;  // threads that are in dlopen() for it, without the lock: its constructors may ask for others
+        // Threads that are in dlopen() for it, without the lock, because its constructors may ask for others.
+        unsigned opening = 0;
         bool is_open = false;
     };
     OpenedLibraries() { hold_across_forks(mutex_); }

@@ -64,7 +64,7 @@ asio::awaitable<Result<NodeId>> Arrival::id_of_member() {
     if (request_.whom != beside_.self.keys().key()) {
         guest_.reason = Goodbye::Reason::another;
         // The guest does not know this process. If its certificate is valid, this node opens a meeting with it.
-        beside_.membership.was_sought_by(member_of(request_));
+        beside_.membership.sought_by(member_of(request_));
         co_return fail(ErrorCode::refused, "it wants to meet the process that was node {} before this one",
                        host_.ids.id());
     }
@@ -170,7 +170,7 @@ Status Arrival::settle() {
         }
     }
     guest_.channel->say(encode(settled));  // before anything else is said there
-    if (member) beside_.membership.is_here(you_, *adopted, guest_.channel, before, guest_.role == Role::join);
+    if (member) beside_.membership.met(you_, *adopted, guest_.channel, before, guest_.role == Role::join);
     beside_.links.begin(guest_.channel, std::move(unwatched), "watching a peer");
     return {};
 }

@@ -99,7 +99,7 @@ asio::awaitable<void> Healing::meet_again(std::shared_ptr<OfMember> healing, Nod
                             fmt::format("node {} at {} was not met: {}", id, entry.address, met.error().message()));
         failing_since = failing_since.value_or(began);
         if ((entry.trust == Trust::told && tries >= kToldTriesMax) || Clock::now() - *failing_since > kHealTimeMax) {
-            is_gone_(id, entry.key, "it did not answer for long");
+            give_up_(id, entry.key, "it did not answer for long");
             break;
         }
         next = std::clamp(next * 2, kHealPauseMin, kHealPauseMax);

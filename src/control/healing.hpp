@@ -45,7 +45,7 @@ public:
         const NodeIds& ids;
         std::function<std::string()> name;                    // of this node, for messages
         std::function<asio::awaitable<Status>(NodeId)> meet;  // one attempt
-        std::function<void(NodeId, const wire::control::PublicKey&, const std::string& why)> is_gone;
+        std::function<void(NodeId, const wire::control::PublicKey&, const std::string& why)> give_up;
     };
     // The first attempt to meet a member, for somebody who waits for it.
     struct FirstTry {
@@ -60,7 +60,7 @@ public:
           ids_(beside.ids),
           name_(std::move(beside.name)),
           meet_(std::move(beside.meet)),
-          is_gone_(std::move(beside.is_gone)),
+          give_up_(std::move(beside.give_up)),
           room_(std::in_place, thread_.io(), asio::steady_timer::time_point::max()) {}
     Healing(const Healing&) = delete;
 
@@ -84,7 +84,7 @@ private:
     const NodeIds& ids_;
     const std::function<std::string()> name_;
     const std::function<asio::awaitable<Status>(NodeId)> meet_;
-    const std::function<void(NodeId, const wire::control::PublicKey&, const std::string&)> is_gone_;
+    const std::function<void(NodeId, const wire::control::PublicKey&, const std::string&)> give_up_;
     Complaints complaints_;                   // members name others as they like
     std::set<std::string> at_;                // where meetings that heal are under way
     std::optional<asio::steady_timer> room_;  // cancelled when one of them ends

@@ -52,7 +52,7 @@ asio::awaitable<void> Joining::meet_others(const Met& giver) {
     for (const Member& member : beside_.members.list(ids.id())) {
         if (member.id == giver.id) continue;
         tries.push_back(std::make_shared<Healing::FirstTry>(beside_.thread.io()));
-        beside_.membership.is_expected(member.id);
+        beside_.membership.expect(member.id);
         beside_.healing.begin_at_once(member.id, tries.back());
     }
     const TimePoint long_enough = Clock::now() + beside_.host.options.connect_timeout;

@@ -65,11 +65,11 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
     given.former_trust = given.trust;
     given.state = State::joining;
     if (given.address != address) given.peer.reset();
-    given.is_process({.id = id,
-                      .generation = std::max(given.generation + 1, generation_by_clock()),
-                      .address = address,
-                      .key = key,
-                      .signature = {}});
+    given.set_process({.id = id,
+                       .generation = std::max(given.generation + 1, generation_by_clock()),
+                       .address = address,
+                       .key = key,
+                       .signature = {}});
     given.trust = Trust::none;
     return id;
 }
@@ -77,7 +77,7 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
 void Members::take_back(NodeId id) {
     MemberEntry& given = entry(id);
     if (given.state != State::joining) return;
-    given.is_process(*given.former);
+    given.set_process(*given.former);
     given.trust = given.former_trust;
     given.state = State::gone;
 }
@@ -85,7 +85,7 @@ void Members::take_back(NodeId id) {
 void Members::set(const wire::control::Member& member, State state, Trust trust) {
     MemberEntry& known = entry(member.id);
     known.state = state;
-    known.is_process(member);
+    known.set_process(member);
     known.former.reset();
     known.trust = trust;
     known.had = true;
@@ -101,7 +101,7 @@ bool Members::is_news(const wire::control::Member& member) {
 void Members::learn(const wire::control::Member& member) {
     MemberEntry& news = entry(member.id);
     news.state = State::lost;
-    news.is_process(member);
+    news.set_process(member);
     news.trust = Trust::told;
     news.had = true;
 }

@@ -51,7 +51,8 @@ struct MemberEntry {
         return trust != Trust::none && key == its_key;
     }
     [[nodiscard]] wire::control::Member as_member(NodeId id) const { return {id, generation, address, key, signature}; }
-    void is_process(const wire::control::Member& member) {
+    // Another process has the id now, or the same one is known better.
+    void set_process(const wire::control::Member& member) {
         answers_there = answers_there && key == member.key && address == member.address;
         key = member.key;
         address = member.address;

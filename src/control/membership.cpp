@@ -23,11 +23,11 @@ void Membership::begin_cluster() {
     i_am();
 }
 
-void Membership::is_joining(const Welcome& welcome) {
+void Membership::let_in(const Welcome& welcome) {
     ids_.set_identity(welcome.you, welcome.count);
 }
 
-Status Membership::has_joined(const Welcome& welcome, const Settled& settled) {
+Status Membership::joined(const Welcome& welcome, const Settled& settled) {
     self_.join_cluster(settled.cluster, settled.certificate);
     if (settled.certificate.id != welcome.you || !self_.is_certified(self_.as_member()))
         return fail(ErrorCode::invalid, "it has let this node in as node {}, and gave no certificate for that",
@@ -57,8 +57,8 @@ Trust Membership::admit(const Member& member) {
     return before;
 }
 
-void Membership::is_here(NodeId id, const Peers::Adopted& adopted, const std::shared_ptr<Channel>& channel,
-                         Trust before, bool joins) {
+void Membership::met(NodeId id, const Peers::Adopted& adopted, const std::shared_ptr<Channel>& channel, Trust before,
+                     bool joins) {
     MemberEntry* entry = members_.find(id);
     entry->state = State::living;
     entry->peer = adopted.peer;
@@ -91,11 +91,11 @@ void Membership::went(NodeId id, std::uint64_t meeting, bool left) {
     MemberEntry* entry = members_.find(id);
     if (entry == nullptr || entry->meeting != meeting || entry->state != State::living) return;
     entry->state = State::lost;
-    if (left) return is_gone(id, entry->key, "it left", true);
+    if (left) return give_up(id, entry->key, "it left", true);
     meet_again(id);
 }
 
-void Membership::is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said) {
+void Membership::give_up(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said) {
     MemberEntry* entry = members_.find(id);
     if (entry == nullptr || !entry->is_there() || entry->key != key || id == ids_.id()) return;
     entry->state = State::gone;
@@ -108,17 +108,17 @@ void Membership::is_gone(NodeId id, const wire::control::PublicKey& key, const s
     channels_.erase(id);
 }
 
-void Membership::is_expected(NodeId id) {
+void Membership::expect(NodeId id) {
     const MemberEntry* entry = members_.find(id);
     engines_.member_expected(id, entry->key, fmt::format("node {} at {} has not been met yet", id, entry->address));
 }
 
 void Membership::meet_again(NodeId id) {
-    is_expected(id);
+    expect(id);
     meet_again_(id);
 }
 
-void Membership::was_sought_by(const Member& member) {
+void Membership::sought_by(const Member& member) {
     const MemberEntry* known = members_.find(member.id);
     const bool was_given_up = known != nullptr && known->state == State::gone && known->key == member.key;
     if (member.id == ids_.id() || !(was_given_up || members_.is_news(member)) || !self_.is_certified(member)) return;

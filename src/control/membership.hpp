@@ -47,9 +47,9 @@ public:
     // It is the first one of a new cluster, by the id that it has.
     void begin_cluster();
     // It was let in, and its lane is open: from here on others may come and ask for it.
-    void is_joining(const wire::control::Welcome& welcome);
+    void let_in(const wire::control::Welcome& welcome);
     // The node that has sent both has let it in. invalid: it gave no certificate for this node, or has none itself.
-    [[nodiscard]] Status has_joined(const wire::control::Welcome& welcome, const wire::control::Settled& settled);
+    [[nodiscard]] Status joined(const wire::control::Welcome& welcome, const wire::control::Settled& settled);
 
     // ---- other members
     // The cluster's word that the process which joins here has the id: Members::give() has given it.
@@ -58,17 +58,17 @@ public:
     MemberEntry::Trust admit(const wire::control::Member& member);
     // There is a link to it. `before`: what admit() has returned. joins: by that meeting one of the two joins, and the one that lets it in
     // names all members to it.
-    void is_here(NodeId id, const Peers::Adopted& adopted, const std::shared_ptr<Channel>& channel,
-                 MemberEntry::Trust before, bool joins);
+    void met(NodeId id, const Peers::Adopted& adopted, const std::shared_ptr<Channel>& channel,
+             MemberEntry::Trust before, bool joins);
     // The link of that meeting has ended. Nothing happens where the member was met again since.
     void went(NodeId id, std::uint64_t meeting, bool left);
     // `said`: the log has it, or will, from the end of its link.
-    void is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said = false);
+    void give_up(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said = false);
     // It has no link, and is about to be met: until then the engine keeps the replies to it.
-    void is_expected(NodeId id);
+    void expect(NodeId id);
     // A process came that is a member by its own word, and looked for the process that was here before this one. It is met if it has a
     // certificate, also where this node has given it up.
-    void was_sought_by(const wire::control::Member& member);
+    void sought_by(const wire::control::Member& member);
     // A member names others. invalid: one of them has no certificate of this cluster.
     [[nodiscard]] Status heard_of(const std::vector<wire::control::Member>& members);
 

@@ -82,7 +82,7 @@ tl::unexpected<Error> Opening::late() const {
 }
 
 void Opening::member_is_gone(const char* why) {
-    if (wanted_.role == Role::member) beside_.membership.is_gone(wanted_.member, wanted_.whom, why);
+    if (wanted_.role == Role::member) beside_.membership.give_up(wanted_.member, wanted_.whom, why);
 }
 
 asio::awaitable<Result<Socket>> Opening::connect(TimePoint until) {
@@ -123,7 +123,7 @@ asio::awaitable<Result<Met>> Opening::converse(TimePoint until) {
     ROVE_CO_TRY(const Welcome welcome, wire::control::decode<Welcome>(answer));
     ROVE_CO_CHECK(check_welcome(welcome));
     ROVE_CO_TRY(const Lane lane, co_await open_lane(welcome, until));
-    if (wanted_.role == Role::join) beside_.membership.is_joining(welcome);
+    if (wanted_.role == Role::join) beside_.membership.let_in(welcome);
     ROVE_CO_CHECK(co_await channel_->send(encode(Connected{.lane = lane})));
     ROVE_CO_TRY(const Settled settled, co_await channel_->receive<Settled>());
     co_return settle(welcome, settled);
@@ -252,7 +252,7 @@ asio::awaitable<Status> Opening::open_stream(const Welcome& welcome, TimePoint u
 // The link becomes a peer's, unless this side has made another one meanwhile.
 Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
     const bool member = wanted_.role != Role::client;
-    if (wanted_.role == Role::join) ROVE_CHECK(beside_.membership.has_joined(welcome, settled));
+    if (wanted_.role == Role::join) ROVE_CHECK(beside_.membership.joined(welcome, settled));
     if (!welcome.has_residents && !Residents::none())
         code::expect_to_send();  // what this program calls there has to travel
     const std::shared_ptr<PeerState> old = old_peer();
@@ -281,7 +281,7 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
         beside_.links, {.peer = adopted->peer, .meeting = adopted->meeting, .member = member ? welcome.id : kNoNode});
     if (member) {
         const auto before = beside_.membership.admit(beside_.members.find(welcome.id)->as_member(welcome.id));
-        beside_.membership.is_here(welcome.id, *adopted, channel_, before, wanted_.role == Role::join);
+        beside_.membership.met(welcome.id, *adopted, channel_, before, wanted_.role == Role::join);
         beside_.members.find(welcome.id)->answers_there = true;
     } else {
         servers_.met(spelling(), adopted->peer);

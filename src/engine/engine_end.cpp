@@ -62,7 +62,7 @@ void Engine::tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) {
         lead_.take(turn);
         (void)own_calls_.tell_of_ends(turn);
         if (!lead_.lost(turn)) lead_.give(turn);
-        turn.watch.clear();
+        turn.awaited.clear();
     }
 }
 
@@ -219,7 +219,7 @@ void Engine::drop_links() {
     peers_.forget_meetings();
     lead_.tell_waiting();  // who waits for room finds that there is no link any more
     if (!functions_left_) link_ends_.drop_buried();
-    lead_.drop_watch();
+    lead_.drop_awaited();
 }
 
 }  // namespace rove

@@ -78,7 +78,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
         beside_.runner.must_wait_for_thread(*function, &from))
         return false;
     // While it reads it takes no place among the long functions, because a call that needs a place may precede its next part.
-    if (!beside_.own_threads.has_enough(1)) return false;
+    if (!beside_.own_threads.make_enough(1)) return false;
     const code::EntryPoint entry = beside_.runner.code().enter(*function);
     if (entry == nullptr) return false;
     Gathering gathering(*this, from, first, named - 1);
@@ -160,10 +160,10 @@ Gathering::Next Gathering::next(rove_here& here) {
                 return *found;
             }
             if (!waits_since_) waits_since_ = Clock::now();
-            watch_.signals.clear();
+            awaited_.signals.clear();
             if (has_mailbox_) {
-                link_->await(watch_.signals, true);
-                watch_.signals.resize(1);  // the calls'
+                link_->await(awaited_.signals, true);
+                awaited_.signals.resize(1);  // the calls'
             }
         }
         pause();
@@ -283,10 +283,10 @@ void Gathering::pause() const {
         std::this_thread::sleep_for(std::min<TimePoint::duration>(waited / 16, kSleepMax));
     else if (waited > kSpinFor)
         sched_yield();
-    else if (watch_.signals.empty())
-        (void)spin(watch_, has_mailbox_, kSpinTurns);
+    else if (awaited_.signals.empty())
+        (void)spin(awaited_, has_mailbox_, kSpinTurns);
     else
-        (void)spin(watch_, nothing_else, kSpinTurns);
+        (void)spin(awaited_, nothing_else, kSpinTurns);
 }
 
 }  // namespace rove

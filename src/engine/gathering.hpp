@@ -95,7 +95,7 @@ private:
     InParts parts_ GUARDED_BY(lock_of<EngineLock>);
 
     std::optional<TimePoint> waits_since_{};  // for a frame …
-    Watch watch_{};                           // … which is announced there
+    AwaitedSignals awaited_{};                // … which is announced there
 };
 
 // Those of a node.

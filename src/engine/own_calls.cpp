@@ -232,7 +232,7 @@ std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::
     Lead::Turn turn{.lock = lock, .baton = {.own = false}};
     lead_.begin_wait();
     lead_.take(turn);
-    duties_.watch(turn);
+    duties_.await_signals(turn);
     (void)lead_.idling().spin(turn);
     if (lead_.lost(turn)) return std::nullopt;
     std::optional<std::size_t> size;

@@ -67,21 +67,21 @@ unsigned Turns::serve_all(Lead::Turn& turn) {
     return handled;
 }
 
-// Without memory for the list it watches nothing, and sleeps sooner.
-void Turns::watch(Lead::Turn& turn) noexcept try {
-    Watch& watch = turn.watch;
-    if (watch.version != peers_.links_version()) {
-        watch.version = peers_.links_version();
-        watch.links.clear();
+// Without memory for the list it awaits none, and sleeps sooner.
+void Turns::await_signals(Lead::Turn& turn) noexcept try {
+    AwaitedSignals& awaited = turn.awaited;
+    if (awaited.version != peers_.links_version()) {
+        awaited.version = peers_.links_version();
+        awaited.links.clear();
         for (const auto& peer : peers_.all())
-            if (peer->link()) watch.links.push_back(peer->link());
+            if (peer->link()) awaited.links.push_back(peer->link());
     }
-    watch.signals.clear();
+    awaited.signals.clear();
     // A parked call is there already: what it waits for comes among replies, or with a wake().
     for (const auto& peer : peers_.all())
-        if (peer->link()) peer->link()->await(watch.signals, takes_calls(*peer) && turn.runs_functions());
+        if (peer->link()) peer->link()->await(awaited.signals, takes_calls(*peer) && turn.runs_functions());
 } catch (const std::bad_alloc&) {
-    turn.watch.clear();
+    turn.awaited.clear();
 }
 
 bool Turns::waits_for_room() const {
@@ -147,7 +147,7 @@ unsigned Turns::tend(Lead::Turn& turn, unsigned handled) {
     runner_.code().let_go();
     if (own_calls_.first_deadline()) tended += own_calls_.end_late();
     if (!rooms_.is_empty()) tended += rooms_.tell();
-    if (housekeeping_.is_due(handled)) tended += housekeep(turn);
+    if (housekeeping_.advance(handled)) tended += housekeep(turn);
     if (own_calls_.has_ends_to_tell() && !lead_.lost(turn) && turn.runs_functions())
         tended += own_calls_.tell_of_ends(turn);
     return tended;

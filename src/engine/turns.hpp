@@ -50,7 +50,7 @@ public:
           spare_memory_(beside.spare_memory) {}
 
     unsigned work(Lead::Turn& turn) override REQUIRES(lock_of<EngineLock>);
-    void watch(Lead::Turn& turn) noexcept override REQUIRES(lock_of<EngineLock>);
+    void await_signals(Lead::Turn& turn) noexcept override REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool waits_for_room() const override REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Lead::Rest rest(const Lead::Turn& turn) override REQUIRES(lock_of<EngineLock>);
     void woke_up() override REQUIRES(lock_of<EngineLock>);

@@ -153,7 +153,7 @@ public:
     // Before take(): whether it is wanted for a function that runs long.
     [[nodiscard]] bool accept_for_long() { return std::exchange(offered_for_long_, false); }
     // A thread that waits for a call leads in preference to this one, but leaves functions that run long to it.
-    [[nodiscard]] bool keeps(Turn& turn) const {
+    [[nodiscard]] bool take_step(Turn& turn) const {
         return !lost(turn) && (waiting_ == quiet_ || std::exchange(turn.for_long, false));
     }
     // It has given the lead, and nobody but itself is there for it.
@@ -182,7 +182,7 @@ public:
     // ---- the watch where no follower keeps it: all of the node's own threads are in functions, or it has none
     // By a thread that waits, before it does, with what this said the last time. True: it keeps watch, and looks again and again. One of
     // them does.
-    [[nodiscard]] bool watches_waiting(bool watched) {
+    [[nodiscard]] bool begin_watch_waiting(bool watched) {
         if (followers_ == 0) return watched || !std::exchange(waiter_watches_, true);
         if (watched) waiter_watches_ = false;
         return false;

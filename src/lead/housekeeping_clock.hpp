@@ -16,8 +16,9 @@ public:
 
     explicit HousekeepingClock(TimePoint (*now)() = [] { return Clock::now(); }) : now_(now) {}
 
-    // By frames, because a turn of many peers whose functions are slow takes long. True: it is to be done now.
-    [[nodiscard]] bool is_due(unsigned frames) {
+    // One turn more, in which so many frames were handled: by frames, because a turn of many peers whose functions are slow takes long. True:
+    // housekeeping is to be done now, and the next time is set.
+    [[nodiscard]] bool advance(unsigned frames) {
         steps_left_ -= std::min(steps_left_, 1 + frames);
         if (steps_left_ > 0) return false;
         steps_left_ = kSteps;

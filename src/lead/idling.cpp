@@ -26,7 +26,7 @@ constexpr unsigned kSpinTurnsFrugal = 64;
 // the core, because the one that is waited for runs on another then: where the yields that followed let somebody else run, the
 // next spin is half as long; where they did not, it may be longer.
 void Idling::wait(LeadTurn& turn, Deadline deadline) {
-    duties_.watch(turn);
+    duties_.await_signals(turn);
     if (look_for_room(turn)) return;
     const bool arrived = spin(turn);
     if (baton_.lost(turn.baton) || arrived || waiting_ == Waiting::latency) return;
@@ -61,7 +61,7 @@ bool Idling::look_unlocked(LeadTurn& turn, unsigned turns) {
     baton_.pause();
     const bool arrived = [&]() REQUIRES(lock_of<EngineLock>) {
         const HeldLock::Released free(turn.lock);
-        return rove::spin(turn.watch, wakes_.attention(), turns);
+        return rove::spin(turn.awaited, wakes_.attention(), turns);
     }();
     (void)baton_.resume(turn.baton);
     return arrived;
@@ -73,7 +73,7 @@ bool Idling::spin(LeadTurn& turn) {
                                                          : spin_turns_;
     if (!fabric_->needs_progress()) return look_unlocked(turn, turns);
     for (unsigned look = 0; look < turns; look += kTurnsPerProgress)  // each is one at the sockets
-        if (fabric_->progress() > 0 || turn.watch.arrived() || is_wanted()) return true;
+        if (fabric_->progress() > 0 || turn.awaited.arrived() || is_wanted()) return true;
     return false;
 }
 
@@ -84,7 +84,7 @@ bool Idling::yield(LeadTurn& turn) {
     {
         const HeldLock::Released free(turn.lock);
         sched_yield();
-        arrived = turn.watch.arrived() || is_wanted();
+        arrived = turn.awaited.arrived() || is_wanted();
     }
     if (!baton_.resume(turn.baton)) return true;
     return arrived || (fabric_->needs_progress() && fabric_->progress() > 0);

@@ -37,16 +37,16 @@ void Lead::take(Turn& turn) {
     const Baton::Tell whom = baton_.take(turn.baton);
     if (whom.sleeper) fabric_->end_sleep();
     wakes_.tell(whom);
-    turn.watch = std::exchange(spare_watch_, {});
+    turn.awaited = std::exchange(spare_awaited_, {});
 }
 
 void Lead::give(Turn& turn) {
-    spare_watch_ = std::move(turn.watch);
+    spare_awaited_ = std::move(turn.awaited);
     wakes_.tell(baton_.give(turn.baton));
 }
 
 void Lead::give_for_long(Turn& turn) {
-    spare_watch_ = std::move(turn.watch);
+    spare_awaited_ = std::move(turn.awaited);
     wakes_.tell(baton_.give_for_long(turn.baton));
 }
 
@@ -82,7 +82,7 @@ bool Lead::wait_while_led(Lock& lock, Deadline deadline) {
     baton_.begin_step(seen);
     while (baton_.is_led()) {
         const TimePoint now = Clock::now();
-        if ((deadline && now >= *deadline) || !baton_.may_sleep(seen) || wakes_.was_interrupted()) return false;
+        if ((deadline && now >= *deadline) || !baton_.may_sleep(seen) || wakes_.take_interrupt()) return false;
         const TimePoint look = now + kPollAgain;
         (void)wakes_.await_change(lock, deadline ? std::min(*deadline, look) : look);
     }
@@ -108,9 +108,9 @@ void Lead::serve(Lock& lock) {
         if (baton_.is_free_for_own()) {
             turn.baton.for_long = baton_.accept_for_long();
             take(turn);
-            while (!stopping_ && baton_.keeps(turn.baton)) step(turn, std::nullopt);
+            while (!stopping_ && baton_.take_step(turn.baton)) step(turn, std::nullopt);
             if (!lost(turn)) give(turn);
-            turn.watch.clear();
+            turn.awaited.clear();
             if (baton_.leads_again()) continue;
         }
         duties_.follower_came();
@@ -157,7 +157,7 @@ void Lead::stand_by(Lock& lock) {
         take(turn);
         while (!stopping_ && !lost(turn) && !baton_.has_others()) step(turn, std::nullopt);
         if (!lost(turn)) give(turn);
-        turn.watch.clear();
+        turn.awaited.clear();
     }
 }
 

@@ -107,9 +107,9 @@ public:
         wake();
     }
     // Links of a peer that has gone, which the next leader would look at.
-    void forget_links() REQUIRES(lock_of<EngineLock>) { spare_watch_.links.clear(); }
+    void forget_links() REQUIRES(lock_of<EngineLock>) { spare_awaited_.links.clear(); }
     // The node's links end.
-    void drop_watch() REQUIRES(lock_of<EngineLock>) { spare_watch_ = {}; }
+    void drop_awaited() REQUIRES(lock_of<EngineLock>) { spare_awaited_ = {}; }
 
 private:
     friend struct EngineView;  // tests/node/engine_view.hpp
@@ -128,7 +128,8 @@ private:
     bool stopping_ GUARDED_BY(lock_of<EngineLock>) = false;
     Wakes wakes_;
     Idling idling_{duties_, mutex_, baton_, wakes_};
-    Watch spare_watch_ GUARDED_BY(lock_of<EngineLock>);  // of whoever led last; its links end before their fabric does
+    AwaitedSignals spare_awaited_
+        GUARDED_BY(lock_of<EngineLock>);  // of whoever led last; its links end before their fabric does
 };
 
 template <typename Waiter>
@@ -145,12 +146,12 @@ void Lead::wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) {
             untold = false;
             while (!lost(turn) && !waiter.is_over() && !waiter.wants_change()) step(turn, deadline);
             if (!lost(turn)) give(turn);
-            turn.watch.clear();
+            turn.awaited.clear();
             continue;
         }
         wakes_.tell(baton_.await(quiet));
         untold = false;
-        watches = threads_ > 1 && baton_.watches_waiting(watches);
+        watches = threads_ > 1 && baton_.begin_watch_waiting(watches);
         (void)wakes_.await_change(turn.lock, watches ? next_look(deadline) : deadline);
         baton_.end_await(quiet);
         if (watches) watch_waiting(seen);

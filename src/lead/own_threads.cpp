@@ -54,7 +54,7 @@ Status OwnThreads::add(void (*serves)(void* argument, Lock& lock, One& self), vo
     return {};
 }
 
-bool OwnThreads::has_enough(unsigned more) {
+bool OwnThreads::make_enough(unsigned more) {
     const std::size_t wanted = count_ + quiet_runs_.threads() + gatherings_ + unnested_waits_ + more;
     while (!lead_.is_stopping() && threads_.size() - 1 - kept_ < wanted) {  // one stands by
         if (const Status made = add(&serve, &lead_); !made) {
@@ -72,7 +72,7 @@ bool OwnThreads::replace(Run& run) {
     run.replaced = true;
     if (mine_->quiet_runs++ > 0) return true;
     mine_->quiet_for = run.from;
-    if (!has_enough()) log().error("calls may wait for one that waits quietly");
+    if (!make_enough()) log().error("calls may wait for one that waits quietly");
     return true;
 }
 
@@ -83,7 +83,7 @@ void OwnThreads::take_back(Run& run) {
 }
 
 bool OwnThreads::stop_nesting() {
-    if (unnested_waits_ >= kUnnestedWaitsMax || !has_enough(1)) return false;
+    if (unnested_waits_ >= kUnnestedWaitsMax || !make_enough(1)) return false;
     ++unnested_waits_;
     return true;
 }

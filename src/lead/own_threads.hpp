@@ -64,8 +64,9 @@ public:
     // Whether the calling thread is one of them.
     [[nodiscard]] bool is_mine() const { return mine_ != nullptr && mine_->of == this; }
 
-    // Whether there are as many as are to be, and `more`; makes them where they are not there. They stay until the node ends.
-    [[nodiscard]] bool has_enough(unsigned more = 0) REQUIRES(lock_of<EngineLock>);
+    // Makes threads until there are as many as are to be, and `more`. False: one cannot be made, and the log says why. They stay until the
+    // node ends.
+    [[nodiscard]] bool make_enough(unsigned more = 0) REQUIRES(lock_of<EngineLock>);
     // Before a function waits quietly. False: there are too many that do, and no other thread is made. Threads that were made stay: the
     // next function that waits so finds one there. With one thread no functions run side by side.
     [[nodiscard]] bool replace(Run& run) REQUIRES(lock_of<EngineLock>);

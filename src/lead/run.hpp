@@ -26,7 +26,7 @@ struct Run {
     RanAs ran = RanAs::resident;
     fabric::Link* link = nullptr;            // that its frame came by; null: this node's own frame, or none
     const PeerState* from = nullptr;         // whose link that is
-    Watch* watch = nullptr;                  // of its thread's turn at the lead, which does not look meanwhile
+    AwaitedSignals* awaited = nullptr;       // of its thread's turn at the lead, which does not look meanwhile
     bool on_own_thread = false;              // of the node's, with nothing beneath it
     std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
     std::atomic<bool> payload_read{false};   // its frame is not needed any more

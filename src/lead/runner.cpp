@@ -35,7 +35,7 @@ unsigned Runner::poll(Lock& lock, std::chrono::milliseconds wait) {
         if (!lead_.wait_while_led(lock, deadline)) return 0;
     }
     return lead(lock, deadline, [&] {
-        return wait.count() != 0 && !lead_.wakes().was_interrupted() && (!deadline || Clock::now() < *deadline);
+        return wait.count() != 0 && !lead_.wakes().take_interrupt() && (!deadline || Clock::now() < *deadline);
     });
 }
 
@@ -144,7 +144,7 @@ void Runner::set_aside(Run& run) noexcept {
             run.held = run.link->hold(fabric::Traffic::calls);
         }
     }
-    if (run.watch != nullptr) run.watch->clear();
+    if (run.awaited != nullptr) run.awaited->clear();
     leading_ = nullptr;
 }
 

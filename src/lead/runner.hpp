@@ -177,7 +177,7 @@ private:
 // ---- what every run passes, inlined. What few pass is in runner.cpp.
 
 [[gnu::always_inline]] inline void Runner::begin(Run& run, Lead::Turn& turn) {
-    run.watch = &turn.watch;
+    run.awaited = &turn.awaited;
     run.on_own_thread = turn.baton.own;
     lead_.begin_run();
     ++busy_;

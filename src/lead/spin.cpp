@@ -6,19 +6,19 @@ namespace rove {
 namespace {
 
 // One line can be watched. With more than one link (two lines each) none of them may wait for another's.
-void pause_cpu(const Watch& watch) {
-    if (watch.signals.size() > 2) return arch::rest_briefly();
-    if (watch.signals.empty()) return arch::rest();
+void pause_cpu(const AwaitedSignals& awaited) {
+    if (awaited.signals.size() > 2) return arch::rest_briefly();
+    if (awaited.signals.empty()) return arch::rest();
     // The line of the calls. A reply ends the rest by its time.
-    arch::rest_until_written(*watch.signals.front().word, [&watch] { return watch.arrived(); });
+    arch::rest_until_written(*awaited.signals.front().word, [&awaited] { return awaited.arrived(); });
 }
 
 }  // namespace
 
-bool spin(const Watch& watch, const std::atomic<bool>& attention, unsigned turns) {
+bool spin(const AwaitedSignals& awaited, const std::atomic<bool>& attention, unsigned turns) {
     for (unsigned turn = 0; turn < turns; ++turn) {
-        if (watch.arrived() || attention.load(std::memory_order_relaxed)) return true;
-        pause_cpu(watch);
+        if (awaited.arrived() || attention.load(std::memory_order_relaxed)) return true;
+        pause_cpu(awaited);
     }
     return false;
 }

@@ -17,7 +17,7 @@ inline constexpr unsigned kSpinTurnsMin = 100;
 
 // The next signals of a node's links, as they were when the lock was let go of. It keeps the links alive: another thread may
 // take one away meanwhile.
-struct Watch {
+struct AwaitedSignals {
     std::uint64_t version = 0;  // of the node's links
     std::vector<std::shared_ptr<fabric::Link>> links;
     std::vector<fabric::AwaitedSignal> signals;
@@ -38,6 +38,6 @@ struct Watch {
 // Looks until a signal has arrived, pausing between looks: without a pause the core has loads of the line in flight when the
 // line is taken away, must begin anew, and a hand-off takes 57 ns where it takes 35 (two cores of a Zen 5). Ends when `attention`
 // is set, or the turns are over. True: one of the first two.
-[[nodiscard]] bool spin(const Watch& watch, const std::atomic<bool>& attention, unsigned turns);
+[[nodiscard]] bool spin(const AwaitedSignals& awaited, const std::atomic<bool>& attention, unsigned turns);
 
 }  // namespace rove

@@ -15,7 +15,7 @@ namespace rove {
 struct LeadTurn {
     HeldLock& lock;
     Baton::Turn baton;
-    Watch watch{};                             // what it spins on
+    AwaitedSignals awaited{};                  // what it spins on
     bool holds_back = false;                   // it waits for a short time, in which functions are left to others
     LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
     [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
@@ -33,8 +33,8 @@ class LeadDuties {
 public:
     // Does what has arrived and what is due. Returns how many things that were. The turn may be lost when it returns.
     virtual unsigned work(LeadTurn& turn) REQUIRES(lock_of<EngineLock>) = 0;
-    // Puts the signals that announce more work into `turn.watch`.
-    virtual void watch(LeadTurn& turn) noexcept REQUIRES(lock_of<EngineLock>) = 0;
+    // Puts the signals that announce more work into `turn.awaited`.
+    virtual void await_signals(LeadTurn& turn) noexcept REQUIRES(lock_of<EngineLock>) = 0;
     // Whether frames wait for room that peers give without a signal.
     [[nodiscard]] virtual bool waits_for_room() const REQUIRES(lock_of<EngineLock>) = 0;
     // Asked once the fabric knows that the leader is about to sleep, so that nothing that arrives afterwards is missed.

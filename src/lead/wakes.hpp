@@ -36,7 +36,7 @@ public:
         interrupted_ = true;
         wake_unlocked();
     }
-    [[nodiscard]] bool was_interrupted() noexcept { return interrupted_.exchange(false); }
+    [[nodiscard]] bool take_interrupt() noexcept { return interrupted_.exchange(false); }
     // All of the node's own threads: it ends.
     void tell_own() {
         followers_.notify_all();

@@ -118,7 +118,7 @@ rove::OwnCalls& calls_of(const rove_pending& pending) {
 bool is_inherited(const rove_pending& pending) {
     return engine_of(pending).is_inherited();
 }
-rove::CallTable::Id id_of(const rove_pending& pending) {
+rove::CallId id_of(const rove_pending& pending) {
     return {static_cast<std::uint16_t>(pending.slot), pending.generation};
 }
 // Which of these calls of one node has ended, for which it waits; nothing: none has in that time. A thread leads one engine at a time, so it
@@ -126,7 +126,7 @@ rove::CallTable::Id id_of(const rove_pending& pending) {
 std::optional<std::size_t> first_ended(std::span<const rove_pending> pendings, rove::Deadline deadline) {
     struct Calls {
         rove::Engine* engine;
-        std::vector<rove::CallTable::Id> ids{};
+        std::vector<rove::CallId> ids{};
         std::vector<std::size_t> places{};
     };
     std::vector<Calls> engines;
@@ -370,7 +370,7 @@ int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, 
                           int64_t timeout_ns, rove_pending* out) noexcept try {
     if (!here->node().is_usable()) return failed(here->node().why_unusable());
     rove::Engine& engine = here->node().engine_towards(to, *here->engine);
-    const rove::Result<rove::CallTable::Id> id = engine.caller().call_from_here(
+    const rove::Result<rove::CallId> id = engine.caller().call_from_here(
         to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)),
         rove::wire::made_within(here->call, out != nullptr), rove::deadline_of(timeout_ns));
     if (!id) return failed(id.error());
@@ -395,7 +395,7 @@ int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) noexcept 
 
 int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* size) noexcept try {
     rove::Engine& engine = engine_of(*pending);
-    const rove::CallTable::Id id = id_of(*pending);
+    const rove::CallId id = id_of(*pending);
     pending->engine = nullptr;
     if (engine.is_inherited()) return failed(engine.node().why_unusable());
     const rove::Result<std::size_t> taken = engine.own_calls().finish_into(id, {static_cast<std::byte*>(into), room});
@@ -449,7 +449,7 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
     if (is_inherited(pendings[0])) return failed(core_of(pendings[0]).why_unusable());
     const rove::Deadline deadline = rove::deadline_of(timeout_ns);
     bool of_one_engine = true;
-    std::vector<rove::CallTable::Id> ids;
+    std::vector<rove::CallId> ids;
     for (size_t i = 0; i < count; ++i) {
         if (&core_of(pendings[i]) != &core_of(pendings[0]))
             return failed(ErrorCode::invalid, "calls of different nodes of one process cannot be waited for together");

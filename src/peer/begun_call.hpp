@@ -31,7 +31,7 @@ public:
     // Not `wanted`: nobody waits for its end, and it has no slot.
     static Result<BegunCall> in(CallTable& table, PeerState* peer, bool wanted) {
         if (!wanted) return BegunCall(nullptr, {0, 0});
-        ROVE_TRY(const CallTable::Id id, table.begin(peer));
+        ROVE_TRY(const CallId id, table.begin(peer));
         return BegunCall(&table, id);
     }
     BegunCall(BegunCall&& other) noexcept : table_(std::exchange(other.table_, nullptr)), id_(other.id_) {}
@@ -39,17 +39,17 @@ public:
     ~BegunCall() {
         if (table_ != nullptr) table_->release(id_);
     }
-    [[nodiscard]] CallTable::Id id() const { return id_; }
+    [[nodiscard]] CallId id() const { return id_; }
     // The slot is its answer's, and whoever waits for that gives it back.
-    CallTable::Id sent() {
+    CallId sent() {
         table_ = nullptr;
         return id_;
     }
 
 private:
-    BegunCall(CallTable* table, CallTable::Id id) : table_(table), id_(id) {}
+    BegunCall(CallTable* table, CallId id) : table_(table), id_(id) {}
     CallTable* table_;
-    CallTable::Id id_;
+    CallId id_;
 };
 
 }  // namespace rove

@@ -48,7 +48,7 @@ void CallTable::grow() {
     }
 }
 
-Result<CallTable::Id> CallTable::begin(PeerState* peer) {
+Result<CallId> CallTable::begin(PeerState* peer) {
     if (closed_) return fail(ErrorCode::cancelled, "the node was shut down");
     if (free_.empty()) {
         if (chunks_.size() * kChunk == kCallsMax)
@@ -66,7 +66,7 @@ Result<CallTable::Id> CallTable::begin(PeerState* peer) {
     CallSlot& begun = slot(index);
     begun.state = CallSlot::State::flying;
     begun.peer = peer;
-    return Id{index, begun.generation};
+    return CallId{index, begun.generation};
 }
 
 void CallTable::add_to_tell(CallSlot& slot) {
@@ -184,7 +184,7 @@ CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
     return Gathered::taken;
 }
 
-void CallTable::limit(Id id, TimePoint deadline) {
+void CallTable::limit(CallId id, TimePoint deadline) {
     CallSlot* limited = flying(id);
     if (limited == nullptr || (limited->timed_ && limited->timer_->first <= deadline)) return;  // the earlier one holds
     const auto timer = timers_.emplace(deadline, id);  // what may fail comes first

@@ -119,20 +119,19 @@ public:
                        std::size_t gathered_bytes_max = kGatheredBytesMax)
         : first_generation_(first_generation), memory_(std::move(memory)), gathered_bytes_max_(gathered_bytes_max) {}
 
-    using Id = CallId;
-    [[nodiscard]] Result<Id> begin(PeerState* peer);  // overloaded: kCallsMax in flight
+    [[nodiscard]] Result<CallId> begin(PeerState* peer);  // overloaded: kCallsMax in flight
     // The flying slot a reply belongs to, or null: ended, or of an older generation.
-    [[nodiscard]] CallSlot* flying(Id id) {
+    [[nodiscard]] CallSlot* flying(CallId id) {
         CallSlot* const found = find(id);
         return found != nullptr && found->state == CallSlot::State::flying ? found : nullptr;
     }
-    [[nodiscard]] CallSlot* find(Id id) {
+    [[nodiscard]] CallSlot* find(CallId id) {
         if (id.slot >= chunks_.size() * kChunk) return nullptr;
         CallSlot& found = slot(id.slot);
         return found.generation == id.generation ? &found : nullptr;
     }
     void release(CallSlot& slot);
-    void release(Id id) {
+    void release(CallId id) {
         if (CallSlot* const found = find(id)) release(*found);
     }
     // No call begins any more: cancelled.
@@ -167,12 +166,12 @@ public:
     [[nodiscard]] CallSlot& take_to_tell();
 
     // Calls that must end in time.
-    void limit(Id id, TimePoint deadline);
+    void limit(CallId id, TimePoint deadline);
     [[nodiscard]] std::optional<TimePoint> first_deadline() const {
         return timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first);
     }
     // The call that is late first, and that it no longer counts as one that will be. Precondition: there is a deadline.
-    [[nodiscard]] Id first() const { return timers_.begin()->second; }
+    [[nodiscard]] CallId first() const { return timers_.begin()->second; }
     void drop_first() {
         slot(timers_.begin()->second.slot).timed_ = false;
         timers_.erase(timers_.begin());

@@ -6,7 +6,7 @@
 namespace rove {
 
 CodeArrival::Took CodeArrival::take(std::size_t& bytes_of_all, const Piece& piece, TimePoint now) {
-    const Part key{piece.package, piece.part};
+    const PartId key{piece.package, piece.part};
     auto part = parts_.find(key);
     if (part == parts_.end() && piece.offset == 0) {
         while (!parts_.empty() && (parts_.size() >= kAssembliesMax || bytes_ + piece.total_bytes > kAssemblyBytesMax))

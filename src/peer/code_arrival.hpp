@@ -138,15 +138,15 @@ public:
     }
 
 private:
-    struct Part {
+    struct PartId {
         Digest package;
         std::uint32_t part = 0;
-        friend bool operator==(const Part&, const Part&) = default;
+        friend bool operator==(const PartId&, const PartId&) = default;
     };
-    struct HashOfPart {
-        std::size_t operator()(const Part& part) const { return std::hash<Digest>()(part.package) + part.part; }
+    struct HashOfPartId {
+        std::size_t operator()(const PartId& part) const { return std::hash<Digest>()(part.package) + part.part; }
     };
-    using Parts = std::unordered_map<Part, CodeAssembly, HashOfPart>;
+    using Parts = std::unordered_map<PartId, CodeAssembly, HashOfPartId>;
     Parts::iterator drop(Parts::iterator part);
     void drop_longest_idle();
 

@@ -92,7 +92,7 @@ protected:
         if (auto settled = co_await channel->receive<wire::control::Settled>()) heard.settled = *settled;
     }
     asio::awaitable<Status> answers(NodeId id) {
-        membership_.is_gone(id, members_.find(id)->key, "nobody answers there");
+        membership_.give_up(id, members_.find(id)->key, "nobody answers there");
         co_return fail(ErrorCode::disconnected, "nobody answers");
     }
 

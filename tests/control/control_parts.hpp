@@ -100,7 +100,7 @@ protected:
     // The same with a member whose certificate was checked. joins: by that meeting it has become one.
     Linked meet(NodeId id, bool joins = false) {
         Linked linked = link_with(id);
-        membership_.is_here(id, linked.adopted, linked.channel, membership_.admit(certified(id)), joins);
+        membership_.met(id, linked.adopted, linked.channel, membership_.admit(certified(id)), joins);
         return linked;
     }
     // Of the members whom the other end of the connection was told about since the last time.

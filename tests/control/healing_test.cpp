@@ -65,7 +65,7 @@ protected:
                       .ids = ids_,
                       .name = [] { return std::string("node 3"); },
                       .meet = [this](NodeId id) { return meet(id); },
-                      .is_gone = [](NodeId, const wire::control::PublicKey&, const std::string&) {}}};
+                      .give_up = [](NodeId, const wire::control::PublicKey&, const std::string&) {}}};
 };
 
 TEST_F(HealingTest, MeetsAsManyAtOnceAsThereArePlaces) {

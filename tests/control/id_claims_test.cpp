@@ -31,7 +31,7 @@ protected:
         asked_.push_back(id);
         control::MemberEntry& entry = *members_.find(id);
         if (answers_.contains(id)) co_return Status();
-        membership_.is_gone(id, entry.key, "nobody answers there");
+        membership_.give_up(id, entry.key, "nobody answers there");
         co_return fail(ErrorCode::disconnected, "nobody answers");
     }
     std::string refusal(const Request& request) {
@@ -74,7 +74,7 @@ TEST_F(IdClaimsTest, AnIdThatWasTakenIsTheLastToBeGivenAgain) {
     begin_as(0);
     const Request alive = certified(keys_, 1);
     ASSERT_TRUE(membership_.heard_of({member_of(alive)}));
-    membership_.is_gone(1, keys_.key(), "it did not answer for long");
+    membership_.give_up(1, keys_.key(), "it did not answer for long");
     const KeyPair other;
     EXPECT_EQ(value_or_throw(run(ids_.give(request_of(other, 9)))), 2U);
     EXPECT_EQ(refusal(alive), "it is believed");
@@ -143,7 +143,7 @@ TEST_F(IdClaimsTest, WhoHasALinkIsToldSoUnlessItSaysThatTheLinkIsNoGood) {
     Request request = certified(keys_, 0);
     members_.set({.id = 0, .generation = 5, .address = request.address, .key = request.key}, State::lost);
     const Linked linked = link_with(0);
-    membership_.is_here(0, linked.adopted, linked.channel, Trust::proven, false);
+    membership_.met(0, linked.adopted, linked.channel, Trust::proven, false);
     EXPECT_TRUE(value_or_throw(run(ids_.of_member(request))).is_linked);
     request.replace = true;
     EXPECT_FALSE(value_or_throw(run(ids_.of_member(request))).is_linked);

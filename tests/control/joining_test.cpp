@@ -56,8 +56,8 @@ protected:
                                    met_.push_back(id);
                                    return meetings_.meet_member(id, false);
                                },
-                               .is_gone = [this](NodeId id, const wire::control::PublicKey& key,
-                                                 const std::string& why) { membership_.is_gone(id, key, why); }}};
+                               .give_up = [this](NodeId id, const wire::control::PublicKey& key,
+                                                 const std::string& why) { membership_.give_up(id, key, why); }}};
     Joining joining_{{.host = host_,
                       .thread = thread_,
                       .self = self_,

@@ -119,7 +119,7 @@ TEST_F(MeetingsTest, AMeetingThatTheMemberHasOpenedServesAsWell) {
     EXPECT_FALSE(end);
     EXPECT_FALSE(meetings_.is_opening(0));
     const Linked linked = link_with(0);
-    membership_.is_here(0, linked.adopted, linked.channel, Trust::proven, false);
+    membership_.met(0, linked.adopted, linked.channel, Trust::proven, false);
     members_.find(0)->incoming = 0;
     ASSERT_TRUE(run_until([&] { return end.has_value(); }));
     EXPECT_TRUE(*end);

@@ -29,19 +29,19 @@ TEST_F(MembershipTest, WhoHasJoinedKnowsTheClusterAndItsMembers) {
                                          .cluster = giver.cluster(),
                                          .members = {giver.as_member(), giver.certify(member(1)), member(2)}};
     const wire::control::Welcome welcome{.you = 4, .count = 5, .key = giver.keys().key()};
-    ASSERT_TRUE(membership_.has_joined(welcome, settled));
+    ASSERT_TRUE(membership_.joined(welcome, settled));
     EXPECT_EQ(members_.lowest(), 0U);
     EXPECT_EQ(members_.find(1)->trust, Trust::told);
     EXPECT_EQ(state_of(2), State::unused) << "it has no certificate";
     EXPECT_TRUE(self_.is_certified(self_.as_member()));
     EXPECT_TRUE(self_.is_certified(giver.certify(member(7)))) << "it can check what others certify from here on";
     const wire::control::Welcome by_another{.you = 4, .count = 5, .key = member(3).key};
-    EXPECT_FALSE(membership_.has_joined(by_another, settled));
+    EXPECT_FALSE(membership_.joined(by_another, settled));
     const wire::control::Welcome as_another{.you = 5, .count = 6, .key = giver.keys().key()};
-    EXPECT_FALSE(membership_.has_joined(as_another, settled));
+    EXPECT_FALSE(membership_.joined(as_another, settled));
     wire::control::Settled for_another_key = settled;
     for_another_key.certificate.signature = giver.certify(member(4)).signature;
-    EXPECT_FALSE(membership_.has_joined(welcome, for_another_key));
+    EXPECT_FALSE(membership_.joined(welcome, for_another_key));
 }
 
 TEST_F(MembershipTest, TheLowestTellsAllOfWhomItMeets) {
@@ -80,7 +80,7 @@ TEST_F(MembershipTest, AnotherTellsTheLowestOfWhomItHadNotHeard) {
 TEST_F(MembershipTest, WhoComesBackAfterItWasGivenUpIsNewToTheLowest) {
     begin_as(3);
     ASSERT_TRUE(membership_.heard_of({certified(4)}));
-    membership_.is_gone(4, member(4).key, "it did not answer for long");
+    membership_.give_up(4, member(4).key, "it did not answer for long");
     const Linked lowest = meet(1);
     EXPECT_EQ(told(lowest), std::vector<NodeId>{3});
     (void)meet(4);
@@ -89,19 +89,19 @@ TEST_F(MembershipTest, WhoComesBackAfterItWasGivenUpIsNewToTheLowest) {
 
 TEST_F(MembershipTest, WhoLooksForTheFormerProcessIsMetAlsoWhereItWasGivenUp) {
     begin_as(0);
-    membership_.was_sought_by(member(1));
+    membership_.sought_by(member(1));
     EXPECT_EQ(state_of(1), State::unused) << "it has no certificate";
-    membership_.was_sought_by(certified(1));
-    membership_.was_sought_by(certified(1));
+    membership_.sought_by(certified(1));
+    membership_.sought_by(certified(1));
     EXPECT_EQ(met_again_, std::vector<NodeId>{1}) << "that goes on already";
-    membership_.is_gone(1, member(1).key, "it did not answer for long");
-    membership_.was_sought_by(certified(1));
+    membership_.give_up(1, member(1).key, "it did not answer for long");
+    membership_.sought_by(certified(1));
     EXPECT_EQ(state_of(1), State::lost);
     EXPECT_EQ(met_again_, (std::vector<NodeId>{1, 1}));
-    membership_.is_gone(1, member(1).key, "it did not answer for long");
+    membership_.give_up(1, member(1).key, "it did not answer for long");
     wire::control::Member other = member(1);
     other.key = member(2).key;
-    membership_.was_sought_by(self_.certify(other));
+    membership_.sought_by(self_.certify(other));
     EXPECT_EQ(state_of(1), State::gone) << "another process with as old a certificate";
 }
 
@@ -122,11 +122,11 @@ TEST_F(MembershipTest, AMemberWhoseLinkEndsIsMetAgainUnlessItLeft) {
 TEST_F(MembershipTest, OnlyThatProcessIsGone) {
     begin_as(0);
     members_.set(member(1), State::lost);
-    membership_.is_gone(1, member(2).key, "it is another process");
+    membership_.give_up(1, member(2).key, "it is another process");
     EXPECT_EQ(state_of(1), State::lost);
-    membership_.is_gone(0, self_.keys().key(), "a node does not believe that of itself");
+    membership_.give_up(0, self_.keys().key(), "a node does not believe that of itself");
     EXPECT_EQ(state_of(0), State::living);
-    membership_.is_gone(1, member(1).key, "nobody listens there");
+    membership_.give_up(1, member(1).key, "nobody listens there");
     EXPECT_EQ(state_of(1), State::gone);
 }
 

@@ -211,7 +211,7 @@ private:
                 frame.at = 1;
                 return;
             case 1:
-                if (!w_.stopping && baton.keeps(frame.turn)) return push({.kind = Kind::lead_step, .rests = true});
+                if (!w_.stopping && baton.take_step(frame.turn)) return push({.kind = Kind::lead_step, .rests = true});
                 if (!baton.lost(frame.turn)) tell(baton.give(frame.turn));
                 frame.at = baton.leads_again() ? 0 : 2;
                 return;
@@ -360,7 +360,7 @@ private:
                 }
                 tell(baton.await(frame.quiet));
                 frame.untold = false;
-                frame.watches = scene_.takes_over && baton.watches_waiting(frame.watches);
+                frame.watches = scene_.takes_over && baton.begin_watch_waiting(frame.watches);
                 frame.at = 3;
                 return block(Place::waits);
             case 2:

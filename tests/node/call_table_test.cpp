@@ -31,12 +31,12 @@ TEST(CallTable, ASlotThatIsUsedAgainIsAnotherCall) {
 TEST(CallTable, AnIdThatIsOverNamesNothing) {
     for (const std::uint32_t first : {7U, UINT32_MAX - 1}) {
         CallTable table(first);
-        std::vector<CallTable::Id> over;
+        std::vector<CallId> over;
         for (std::uint32_t use = 0; use < 5; ++use) {
             const auto begun = table.begin(nullptr);
             ASSERT_TRUE(begun);
             ASSERT_EQ(begun->generation, first + use);
-            for (const CallTable::Id id : over) {
+            for (const CallId id : over) {
                 EXPECT_EQ(table.find(id), nullptr);
                 EXPECT_EQ(table.flying(id), nullptr);
                 table.limit(id, TimePoint{});
@@ -82,7 +82,7 @@ TEST(CallTable, ASlotThatIsUsedAgainKeepsNothing) {
 // Each has an id of its own, until there are no more; then one that ends makes room for one.
 TEST(CallTable, ItHasSoManyAtOnceAndNoMore) {
     CallTable table(3);
-    std::vector<CallTable::Id> ids;
+    std::vector<CallId> ids;
     std::set<std::uint16_t> slots;
     for (std::size_t i = 0; i < kCallsMax; ++i) {
         const auto begun = table.begin(nullptr);
@@ -107,7 +107,7 @@ TEST(CallTable, ItHasSoManyAtOnceAndNoMore) {
     EXPECT_NE(next->generation, ids[300].generation);
     EXPECT_FALSE(table.begin(nullptr));
     table.release(*next);
-    for (const CallTable::Id id : ids) table.release(id);
+    for (const CallId id : ids) table.release(id);
     EXPECT_EQ(table.used(), 0U);
 }
 
@@ -127,27 +127,27 @@ TEST(CallTable, CallsToOnePeerFailTogether) {
     std::size_t outbox_bytes = 0;
     PeerState one(outbox_bytes), other(outbox_bytes);
     const auto begin = [&](PeerState* peer) { return *table.begin(peer); };
-    std::vector<CallTable::Id> to_one, to_other;
+    std::vector<CallId> to_one, to_other;
     for (int i = 0; i < 300; ++i) {  // over the end of a chunk
         to_one.push_back(begin(&one));
         to_other.push_back(begin(&other));
     }
-    const CallTable::Id to_nobody = begin(nullptr);  // this node's own
+    const CallId to_nobody = begin(nullptr);  // this node's own
     table.flying(to_one[0])->end(Bytes());
     table.release(to_one[1]);
-    std::vector<CallTable::Id> ended;
+    std::vector<CallId> ended;
     const auto remember = [&ended](const CallSlot& slot) { ended.push_back(slot.id()); };
     table.fail_all(&one, Error(ErrorCode::disconnected, "it has gone"), remember);
     ASSERT_EQ(ended.size(), to_one.size() - 2);
     EXPECT_FALSE(table.find(to_one[0])->error()) << "it had ended before";
     for (std::size_t i = 2; i < to_one.size(); ++i) {
-        EXPECT_EQ(std::ranges::count(ended, to_one[i].slot, &CallTable::Id::slot), 1);
+        EXPECT_EQ(std::ranges::count(ended, to_one[i].slot, &CallId::slot), 1);
         EXPECT_EQ(table.flying(to_one[i]), nullptr);
         ASSERT_NE(table.find(to_one[i]), nullptr) << "whoever waits for it finds nothing";
         ASSERT_TRUE(table.find(to_one[i])->error());
         EXPECT_EQ(table.find(to_one[i])->error()->code(), ErrorCode::disconnected);
     }
-    for (const CallTable::Id id : to_other) EXPECT_NE(table.flying(id), nullptr);
+    for (const CallId id : to_other) EXPECT_NE(table.flying(id), nullptr);
     ended.clear();
     table.fail_all(&one, Error(ErrorCode::disconnected, "once more"), remember);
     EXPECT_TRUE(ended.empty());
@@ -162,7 +162,7 @@ TEST(CallTable, DeadlinesComeInTheirOrder) {
     const TimePoint now = Clock::now();
     const auto in = [now](int s) { return now + std::chrono::seconds(s); };
     EXPECT_EQ(table.first_deadline(), std::nullopt);
-    std::vector<CallTable::Id> ids;
+    std::vector<CallId> ids;
     for (int i = 0; i < 6; ++i) ids.push_back(*table.begin(nullptr));
     const auto limit = [&](std::size_t call, int s) { table.limit(ids[call], in(s)); };
     limit(0, 30), limit(1, 10), limit(2, 50), limit(3, 20), limit(4, 40);
@@ -190,7 +190,7 @@ TEST(CallTable, DeadlinesComeInTheirOrder) {
 TEST(CallTable, TheRoomForResultsInPartsIsGivenBack) {
     CallTable table(1);
     const ByteBuffer part(1);
-    const auto gather = [&](CallTable::Id id) {
+    const auto gather = [&](CallId id) {
         return table.gather(*table.flying(id), 0, wire::kMessageBytesMax, part) == CallTable::Gathered::taken;
     };
     for (std::size_t i = 0; i <= kGatheredBytesMax / wire::kMessageBytesMax; ++i) {
@@ -277,7 +277,7 @@ TEST(CallTable, AResultBeyondTheRoomForThemEndsItsCallOnly) {
     CallTable table(1, std::make_shared<SpareMemory>(), 100);
     using enum CallTable::Gathered;
     CallSlot& held = *table.flying(*table.begin(nullptr));
-    const CallTable::Id held_id = held.id();
+    const CallId held_id = held.id();
     EXPECT_EQ(table.gather(held, 0, 60, ByteBuffer(30)), taken);
     const auto id = table.begin(nullptr);
     ASSERT_TRUE(id);

@@ -145,10 +145,10 @@ TEST_F(LinkEndsTest, ThePeerIsToldAndCleanedUpByTheLeaderSoon) {
     std::vector<std::string> told;
     PeerState& peer = neighbours_.add(neighbours_.identity_of(2), neighbours_.open().first,
                                       [&told](const Error& why) { told.push_back(why.message()); });
-    (void)housekeeping_.is_due(0);
+    (void)housekeeping_.advance(0);
     const Hold hold(idle_.lead.mutex());
     ends_.lose(peer, Error(ErrorCode::disconnected, "it went"));
-    EXPECT_TRUE(housekeeping_.is_due(0));
+    EXPECT_TRUE(housekeeping_.advance(0));
     EXPECT_NE(peer.link(), nullptr) << "the leader's to do";
     const std::uint64_t before = ends_.count();
     ends_.clean_up(peer);
@@ -202,12 +202,12 @@ TEST_F(Goodbye, IsWaitedForBeforeTheEndIsNoticed) {
 TEST_F(Goodbye, ThatDoesNotComeInTimeIsNotWaitedFor) {
     PeerState& peer = add_ended_since(Clock::now() - kGoodbyeWait);
     EXPECT_FALSE(awaits(peer));
-    (void)housekeeping_.is_due(0);
+    (void)housekeeping_.advance(0);
     notice(peer);
     ASSERT_TRUE(peer.lost());
     EXPECT_EQ(peer.lost()->message(), "the stream's end");
     EXPECT_EQ(reasons_, std::vector<std::string>{"the stream's end"});
-    EXPECT_TRUE(housekeeping_.is_due(0)) << "it is to be cleaned up";
+    EXPECT_TRUE(housekeeping_.advance(0)) << "it is to be cleaned up";
 }
 
 TEST_F(Goodbye, IsNotWaitedForWhereThisSideHasCutTheLink) {

@@ -52,9 +52,9 @@ TEST_F(OwnThreadsTest, BesideSeveralThatRunFunctionsOneStandsBy) {
     start(3);
     EXPECT_EQ(own_.count(), 3U);
     EXPECT_EQ(made(), 4U);
-    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.has_enough(); }));
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.make_enough(); }));
     EXPECT_EQ(made(), 4U) << "there are enough";
-    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.has_enough(2); }));
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.make_enough(2); }));
     EXPECT_EQ(made(), 6U);
     EXPECT_FALSE(own_.is_mine());
 }
@@ -109,7 +109,7 @@ TEST_F(OwnThreadsTest, WaitsThatLetNothingRunOnTopAreBounded) {
 TEST_F(OwnThreadsTest, ARunThatReadsItsPayloadHasAThreadBesides) {
     start(2);
     under_lock([this]() REQUIRES(lock_of<EngineLock>) { own_.begin_gathering(); });
-    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.has_enough(); }));
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.make_enough(); }));
     EXPECT_EQ(made(), 4U);
     under_lock([this]() REQUIRES(lock_of<EngineLock>) { own_.end_gathering(); });
     EXPECT_EQ(gatherings(), 0U);

@@ -25,16 +25,16 @@ TEST(HousekeepingClockTest, IsDueAtOnceAndThenByFramesAndTime) {
     static TimePoint now{};
     now = Clock::now();
     HousekeepingClock clock([] { return now; });
-    EXPECT_TRUE(clock.is_due(0)) << "the first time";
-    EXPECT_FALSE(clock.is_due(0));
-    EXPECT_FALSE(clock.is_due(HousekeepingClock::kSteps)) << "the clock was looked at, and it is too soon";
+    EXPECT_TRUE(clock.advance(0)) << "the first time";
+    EXPECT_FALSE(clock.advance(0));
+    EXPECT_FALSE(clock.advance(HousekeepingClock::kSteps)) << "the clock was looked at, and it is too soon";
     now += HousekeepingClock::kEvery;
-    EXPECT_FALSE(clock.is_due(0)) << "time alone is not looked at";
-    EXPECT_TRUE(clock.is_due(HousekeepingClock::kSteps));
+    EXPECT_FALSE(clock.advance(0)) << "time alone is not looked at";
+    EXPECT_TRUE(clock.advance(HousekeepingClock::kSteps));
     clock.hurry();
-    EXPECT_TRUE(clock.is_due(0)) << "something waits for it";
+    EXPECT_TRUE(clock.advance(0)) << "something waits for it";
     clock.look_soon();
-    EXPECT_FALSE(clock.is_due(0)) << "a look is not haste";
+    EXPECT_FALSE(clock.advance(0)) << "a look is not haste";
 }
 
 class LocalFramesTest : public testing::Test {

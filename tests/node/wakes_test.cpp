@@ -125,11 +125,11 @@ TEST_F(WakesTest, AWaitEndsWithItsTimeAndAnInterruptIsSeenOnce) {
     EXPECT_EQ(wakes_.await_change(hold.lock(), deadline), std::cv_status::timeout);
     EXPECT_EQ(wakes_.await_lead(hold.lock(), deadline), std::cv_status::timeout);
     EXPECT_EQ(wakes_.await_end(hold.lock(), deadline), std::cv_status::timeout);
-    EXPECT_FALSE(wakes_.was_interrupted());
+    EXPECT_FALSE(wakes_.take_interrupt());
     wakes_.interrupt();
     EXPECT_TRUE(wakes_.was_woken());
-    EXPECT_TRUE(wakes_.was_interrupted());
-    EXPECT_FALSE(wakes_.was_interrupted());
+    EXPECT_TRUE(wakes_.take_interrupt());
+    EXPECT_FALSE(wakes_.take_interrupt());
     wakes_.sleep(Clock::now() + seconds(20));  // the kick is still there: it returns
 }
 
@@ -144,7 +144,7 @@ TEST_F(WakesTest, ASignalHandlerMayInterrupt) {
         raise(SIGUSR1);
     }
     ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
-    EXPECT_TRUE(wakes_.was_interrupted());
+    EXPECT_TRUE(wakes_.take_interrupt());
     EXPECT_TRUE(is_kicked());
 }
 

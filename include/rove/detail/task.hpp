@@ -119,11 +119,11 @@ Runner<T> run(Awaitable& awaitable) {
 
 // One of several awaitables that a coroutine waits for: awaits it, keeps its result, and counts down.
 template <typename T>
-struct Part {
+struct Branch {
     struct promise_type : PromiseBase {
         Countdown* countdown = nullptr;
         std::conditional_t<std::is_void_v<T>, std::monostate, std::optional<T>> value;
-        Part get_return_object() { return Part(std::coroutine_handle<promise_type>::from_promise(*this)); }
+        Branch get_return_object() { return Branch(std::coroutine_handle<promise_type>::from_promise(*this)); }
         // The last act of this coroutine: the one that counts down to zero resumes the waiting coroutine, which destroys it.
         struct Finished {
             [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -137,10 +137,10 @@ struct Part {
         Finished final_suspend() noexcept { return {}; }
         void return_void() noexcept {}
     };
-    explicit Part(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
-    Part(Part&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-    Part& operator=(Part&&) = delete;
-    ~Part() {
+    explicit Branch(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+    Branch(Branch&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    Branch& operator=(Branch&&) = delete;
+    ~Branch() {
         if (handle_) handle_.destroy();
     }
     void start(Countdown& countdown, Driver* driver) {
@@ -162,11 +162,11 @@ private:
     std::coroutine_handle<promise_type> handle_;
 };
 template <typename T, typename Awaitable>
-Part<T> part_of(Awaitable& awaitable) {
+Branch<T> branch_of(Awaitable& awaitable) {
     if constexpr (std::is_void_v<T>) {
         co_await awaitable;
     } else {
-        auto* self = static_cast<typename Part<T>::promise_type*>(co_await PromiseOf{});
+        auto* self = static_cast<typename Branch<T>::promise_type*>(co_await PromiseOf{});
         self->value.emplace(co_await awaitable);
     }
 }
@@ -179,7 +179,7 @@ struct IsTask<Task<T>> : std::true_type {};
 template <typename... Awaitables>
 class [[nodiscard]] AllTasks {
 public:
-    explicit AllTasks(Awaitables&&... parts) : awaited_(std::forward<Awaitables>(parts)...) {}
+    explicit AllTasks(Awaitables&&... given) : awaited_(std::forward<Awaitables>(given)...) {}
     AllTasks(AllTasks&& other) noexcept : awaited_(std::move(other.awaited_)) {}  // before it is awaited
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <typename Promise>
@@ -188,12 +188,12 @@ public:
         countdown_.waiting = waiting.address();
         Driver* driver = nullptr;
         if constexpr (requires { waiting.promise().driver; }) driver = waiting.promise().driver;
-        std::apply([&](auto&... each) { parts_.emplace(part_of<ValueOf<decltype(each)>>(each)...); }, awaited_);
-        std::apply([&](auto&... each) { (each.start(countdown_, driver), ...); }, *parts_);
+        std::apply([&](auto&... each) { branches_.emplace(branch_of<ValueOf<decltype(each)>>(each)...); }, awaited_);
+        std::apply([&](auto&... each) { (each.start(countdown_, driver), ...); }, *branches_);
         return countdown_.left.fetch_sub(1) != 1;
     }
     auto await_resume() {
-        return std::apply([](auto&... each) { return std::tuple{each.take()...}; }, *parts_);
+        return std::apply([](auto&... each) { return std::tuple{each.take()...}; }, *branches_);
     }
     auto get();
 
@@ -201,7 +201,7 @@ private:
     template <typename A>
     using ValueOf = decltype(std::declval<std::remove_reference_t<A>&>().await_resume());
     std::tuple<Awaitables...> awaited_;
-    std::optional<std::tuple<Part<ValueOf<Awaitables>>...>> parts_;
+    std::optional<std::tuple<Branch<ValueOf<Awaitables>>...>> branches_;
     Countdown countdown_{};
 };
 }  // namespace detail
