@@ -1,4 +1,10 @@
-// Bitcode that was compiled for this process, and what is asked for to have it compiled.
+// CompiledModule: bitcode that was compiled for this process. CompileRequest: what a compile is given.
+//
+// Threads: a module has no lock. The code cache calls put() under its own, and run_constructors() in one thread, once, without that lock. A
+// module may be destroyed in any thread and under any lock, because that calls nothing of LLVM.
+//
+// Invariants: an address that find() has returned stays the same, and valid, until the module is destroyed. A name that the code lacks leads to
+// an address that cannot be called (node/lacks.hpp) until put() has written all places of all its names.
 #pragma once
 
 #include <chrono>
@@ -14,10 +20,10 @@
 
 namespace rove::bitcode {
 
-// The places into which one name may be written later: they are written under the engine's lock, in a fraction of a millisecond.
+// The places into which one name may be written later: they are written under the code cache's lock, in a fraction of a millisecond.
 inline constexpr std::size_t kPlacesMax = 65'536;
 
-// Compiled bitcode. Destroying it frees the code (nobody may run it any more).
+// Nobody may run the code any more when this is destroyed; the memory is freed by Compiler::free_modules() or the next compile.
 class CompiledModule {
 public:
     virtual ~CompiledModule() = default;

@@ -1,5 +1,7 @@
-// How LLVM gives up, and the thread that it does so in. Two have such a thread: the process that compiles (node/process/serve.cpp), which
-// ends, and whoever links or takes a program apart (guard.cpp), which goes on.
+// What is needed to survive LLVM's crashes and fatal errors: a thread with a large stack, a stack for the signals' handlers, and the list of
+// the signals. The process that compiles uses them (node/process/serve.cpp), and ends after a fault; and guard.cpp, whose process goes on.
+//
+// Threads: a FaultStack belongs to the thread that takes it. set_llvm_handlers() changes what all of the process shares: one call at a time.
 #pragma once
 
 #include <llvm/Support/ErrorHandling.h>
@@ -13,7 +15,7 @@
 
 namespace rove::bitcode {
 
-// LLVM goes down types, constants and expressions by recursion: nesting.hpp says how far. Of these addresses it touches what it needs.
+// LLVM visits types, constants and expressions by recursion; nesting.hpp bounds its depth. Of these addresses only those used take memory.
 inline constexpr std::size_t kStackBytes = 64UL << 20;
 
 // Begins a thread with such a stack. 0, or why there is none.
@@ -44,7 +46,7 @@ private:
     alignas(std::max_align_t) std::array<std::byte, 64UL << 10> bytes_;
 };
 
-// The signals by which LLVM ends when bitcode that no compiler would write meets one of LLVM's defects.
+// The signals that LLVM raises where bitcode that no compiler would write meets one of LLVM's defects.
 struct Fault {
     int number;
     const char* words;
@@ -55,13 +57,13 @@ inline constexpr std::array<Fault, 6> kFaults{{{SIGSEGV, "it crashed (SIGSEGV)"}
                                                {SIGTRAP, "it crashed (SIGTRAP)"},
                                                {SIGFPE, "it crashed (SIGFPE)"},
                                                {SIGABRT, "it aborted, perhaps because memory ran out"}}};
-// Precondition: it is the number of one.
+// Its index in kFaults. Precondition: it is one of these signals.
 inline std::size_t place_of_fault(int number) {
     return static_cast<std::size_t>(std::ranges::find(kFaults, number, [](const Fault& each) { return each.number; }) -
                                     kFaults.begin());
 }
 
-// LLVM's words as one line. It takes no memory, because there may be none.
+// LLVM's message as one line. Allocates nothing, because memory may have run out.
 class OneLine {
 public:
     OneLine() = default;

@@ -6,7 +6,10 @@
 //
 // This is for bitcode of the program's own, and for linking. What peers have sent is compiled in another process (process/process.hpp).
 //
-// Threads: any.
+// Threads: any, several at once; run_guarded_alone() waits for all others.
+//
+// Invariants: while work runs, on_fault() (guard.cpp) handles the signals of kFaults, unless the program has set its own handler since; when no
+// work runs, the handlers from before are set again. A thread that has given up executes nothing more.
 #pragma once
 
 #include <functional>
@@ -17,7 +20,7 @@
 
 namespace rove::bitcode {
 
-// How often LLVM may give up in one process; afterwards it is given nothing any more, and images still run. Each time keeps one thread: a
+// How often LLVM may give up in one process; afterwards all guarded work is refused, and images still run. Each time keeps one thread: a
 // stack (64 MiB of addresses, of which LLVM touches some 100 KiB) and what LLVM had made of one package (some 1 MiB for one of 10 KiB).
 // Work that has begun by then ends, so there may be one thread more for each node that links at that moment.
 inline constexpr int kGivenUpMax = 8;

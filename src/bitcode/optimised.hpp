@@ -1,4 +1,6 @@
-// Functions that were optimised before they came into a package (program/shared.hpp): each says so of itself.
+// Functions that were optimised before they came into a package (program/shared.hpp): an attribute marks each of them.
+//
+// Threads: one at a time for each LLVM context, as for LLVM's modules.
 #pragma once
 
 #include <llvm/Analysis/LazyCallGraph.h>
@@ -18,7 +20,7 @@ extern template struct __attribute__((visibility("default"))) llvm::Any::TypeId<
 
 namespace rove::bitcode {
 
-// Also in a copy, and in bitcode.
+// The mark is kept when the function is copied and when it is written as bitcode.
 void mark_optimised(llvm::Function& function);
 [[nodiscard]] bool is_optimised(const llvm::Function& function);
 
@@ -32,7 +34,7 @@ public:
     explicit Apart(llvm::Module& module);
     // They are internal again, and what nobody calls is removed. No function is known as optimised afterwards.
     void end();
-    // Those that are left, after end().
+    // The functions of these that have not been removed. To be called after end().
     [[nodiscard]] std::vector<llvm::Function*> left() const;
 
 private:

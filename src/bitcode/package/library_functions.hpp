@@ -7,16 +7,17 @@
 
 namespace rove::bitcode {
 
-// The optimiser takes a function for the library's, and computes or leaves out its calls, where it has the name and the type and could be called
-// from outside. It could in its program, and no function of a package can. So these can be while the optimiser works.
+// LLVM treats a function as the C library's (it computes calls of it, or removes them) if it has the name and the type and is external. In its
+// program the function was external; in a package it is internal. So these functions are external while the optimiser works.
 //
-// Made before the package's functions become internal, and outlived by the module.
+// Made before the package's functions become internal, and outlived by the module. Threads: those of the module's context, one at a time.
+// Invariant: the functions are as visible as before, except between begin() and end().
 class LibraryFunctions {
 public:
     explicit LibraryFunctions(llvm::Module& module);
-    // Those that are internal by now can be called from outside, from here on …
+    // Makes those of them external that are internal by now …
     void begin();
-    // … to here. Those that have no caller left are removed.
+    // … and internal again. Removes those that have no caller left.
     void end();
 
 private:

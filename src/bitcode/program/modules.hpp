@@ -19,8 +19,11 @@
 
 namespace rove::bitcode {
 
-// With bodies unread until they are wanted, in one context. What has been read stays: reading what a module begins with takes longer than all
-// else. Threads: one at a time.
+// All in one LLVM context. The bodies of functions are read when they are needed. A module that was read is kept until drop(), because reading
+// the head of a module takes longer than all else.
+//
+// Threads: one at a time; several threads each make their own. Invariant: the index of a module is its place in the section, and pointers to its
+// values are valid until drop() of that index.
 class Modules {
 public:
     using IsStrong = std::function<bool(std::string_view name)>;

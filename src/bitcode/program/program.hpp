@@ -18,7 +18,10 @@
 
 namespace rove::bitcode {
 
-// Functions are identified by their keys (package/bundle.hpp), several of them sorted. Threads: one at a time.
+// Functions are identified by their keys (package/bundle.hpp). Several keys are always sorted.
+//
+// Threads: one at a time; several threads each make their own. Invariant: what take() returns depends on the program and the keys, and not on
+// what was taken before (SharedCode names the one exception).
 class Program {
 public:
     // share: what several functions reach is optimised once, before they are taken (SharedCode); for one alone that takes longer. section:

@@ -19,16 +19,19 @@ namespace rove::bitcode {
 struct Beginning;
 
 // One such process. It ends with this object.
+//
+// Threads: one at a time. Invariants: it has no work between two calls of generate(). After its last answer (is_last(), messages.hpp) the socket
+// is closed, and has_ended() is true. A forked child has no copy of the socket, so the process notices when this one ends.
 class CompilerProcess {
 public:
-    // It runs before it is ready, so that a spare one costs its caller little. unsupported: there is no such program. overloaded: this machine
-    // has no process or descriptor left.
+    // Returns before the new process is ready, so that the caller of begin() does not wait for LLVM's start. unsupported: there is no such
+    // program. overloaded: this machine has no process or descriptor left.
     [[nodiscard]] static Result<CompilerProcess> begin();
     ~CompilerProcess();
     CompilerProcess(CompilerProcess&&) = default;
     CompilerProcess& operator=(CompilerProcess&&) = default;
 
-    // It was seen to end: after LLVM has given up, when it has grown, or because somebody has ended it.
+    // Whether it has ended: because LLVM gave up, because it had grown too large, or because somebody ended it.
     [[nodiscard]] bool has_ended() const;
     // Nothing: it has ended before it answered, or stood still (somebody had stopped it).
     [[nodiscard]] std::optional<Result<Generated>> generate(const GenerateRequest& request, const Bounds& bounds);
@@ -48,9 +51,10 @@ private:
     std::unique_ptr<Beginning, EndParent> begun_;
 };
 
-// The compiling processes that this process has, for all of its nodes: one for each compile that runs now, and a spare one.
+// The compiling processes that this process has, for all of its nodes: one for each compile that runs now, and at most one spare.
 //
-// Threads: any.
+// Threads: any. Invariants: each compile has a process for itself; only the spare one is shared, under the lock, which is not held while a
+// process begins or compiles.
 class CompilerProcesses {
 public:
     // The child of a fork begins its own.

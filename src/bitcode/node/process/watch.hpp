@@ -1,6 +1,6 @@
-// Looks now and then whether the piece of work that a process does is within its bounds.
+// Checks whether one piece of work is within its bounds: processor time, memory, and time without any processor time.
 //
-// Threads: one, which is not the one that works.
+// Threads: one at a time, and not the one that works: it may never return.
 #pragma once
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ namespace rove::bitcode {
     return (resident - std::min(resident, shared)) * arch::page_bytes();
 }
 
-// For how long something has used no processor, as far as that was seen.
+// For how long a thread or process has used no processor time, as far as looks show it.
 class Standstill {
 public:
     explicit Standstill(clockid_t clock) : clock_(clock) {}

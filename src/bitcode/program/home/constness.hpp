@@ -7,6 +7,7 @@
 
 namespace rove::bitcode {
 
+// Threads: one at a time. Invariant: its answers do not depend on earlier questions; what it keeps only saves time. The program outlives it.
 class Constness {
 public:
     // All of them, however many.

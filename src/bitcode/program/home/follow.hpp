@@ -24,6 +24,9 @@ namespace rove::bitcode {
 //
 // In a function that has received a pointer to const, and those that it calls, only a write that is seen is a change. Elsewhere a use that
 // cannot be followed is one as well.
+//
+// Threads: one at a time. Invariants: one object answers one question, because it follows no state twice. It errs to one side only: `false`
+// means that no write was found and, outside of const, that every use was followed.
 class Follow {
 public:
     Follow(const OwnCode& own, Making& making, Constness& constness)

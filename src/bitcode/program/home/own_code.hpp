@@ -1,4 +1,6 @@
 // The code that a program runs by itself, and the part of it that makes a static.
+//
+// Threads: one at a time, as for Modules. Both only read the program, whose bodies of functions OwnCode::read() loads.
 #pragma once
 
 #include <llvm/IR/Dominators.h>
@@ -18,7 +20,7 @@
 
 namespace rove::bitcode {
 
-// The code that a program may run itself.
+// The code that a program may run itself. Nothing is in it before read(), and it does not change after that.
 class OwnCode {
 public:
     // statics: those that travel, and are made where they arrive.
