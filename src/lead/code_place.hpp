@@ -1,6 +1,9 @@
 // CodePlace: an engine's place in its node's code cache, by which its leader enters functions at the cost of two plain stores.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. enter() and leave() by the thread that leads; keep() also by one that takes the lead away from it.
+//
+// Invariants: at most one function is entered here at a time; leave() or keep() ends that. What the engine has looked up in the cache is not
+// freed before let_go().
 #pragma once
 
 #include <memory>
@@ -24,7 +27,7 @@ public:
         return cache_->enter_leading(*place_, function);
     }
     void leave() REQUIRES(lock_of<EngineLock>) { cache_->leave_leading(*place_); }
-    // For a function whose thread leads no more.
+    // Instead of leave(), for a function that goes on after its thread has lost the lead: what is returned protects its code from then on.
     [[nodiscard]] code::Entered keep() REQUIRES(lock_of<EngineLock>) { return cache_->keep_leading(*place_); }
 
     // In each turn, between frames: what was forgotten may be freed, because the engine holds no function that it has looked up and not entered.

@@ -1,11 +1,14 @@
-// The one lock of an engine. Short steps are taken under it, thousands of times between two that meet, so it is made for being
-// free: taking it is one exchange, and letting go of it a plain store, which does not wait for the stores before it. (A mutex's
-// release is a read-modify-write: after a frame has been written into the peer's memory it would wait until the line
-// is here.) Who finds it taken spins a little, then yields, and at last sleeps for a moment at a time: a yield never gives the core to
-// a thread of lower priority, which may be the one that has the lock.
+// The one lock of an engine. It protects short steps, and is free most of the times that it is taken, so that case is made cheap: taking it
+// is one exchange, and releasing it a plain store, which does not wait for the stores before it. (A mutex's release is a
+// read-modify-write: after a frame has been written into the peer's memory it would wait until that line is in this core's cache.) A thread
+// that finds it taken spins briefly, then yields, and at last sleeps 50 us at a time, because a yield never gives the core to a thread of
+// lower priority, which may be the one that holds the lock.
 //
-// It is not fair, as a std::mutex is not: a busy leader takes it again at once. So whoever else wants it says so (`lock_soon`), and the
-// leader lets them in between its steps.
+// It is not fair, as a std::mutex is not: a busy leader takes it again at once. So any other thread announces that it wants the lock
+// (`lock_soon`), and the leader lets those threads in between its steps.
+//
+// Threads: any. Invariants: one thread holds it at a time, once, and no thread holds the locks of two engines. HeldLock::owns_lock() is true
+// exactly while its thread holds the lock.
 #pragma once
 
 #include <atomic>
@@ -31,8 +34,8 @@ public:
     // lock(), in a way that a busy leader notices.
     void lock_soon() ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS;
     [[nodiscard]] bool is_wanted() const { return wanting_.load(std::memory_order_relaxed) > 0; }
-    // Without the lock: until those who want it now have had it, however many come after them. Not for long: one of them may get no core
-    // (an idle priority beside a busy thread, a debugger), and the node is everybody's.
+    // Waits until the threads that want the lock now have had it, but not for those that come later. At most 200 us: one of them may get no
+    // core (an idle priority beside a busy thread, a debugger), and the other users of the node must not wait for that.
     void let_in() EXCLUDES(lock_of<EngineLock>);
 
 private:
@@ -47,7 +50,7 @@ private:
 // Tells the compiler that the lock is held, in a lambda that is called by a function which does not know of the lock.
 inline void engine_lock_is_held() ASSERT_HELD(lock_of<EngineLock>) {}
 
-// The lock in a thread that has it: for functions that let go of it in between. What such a function promises is REQUIRES(lock_of<EngineLock>).
+// The lock, as the thread that holds it hands it to functions that release it in between. Such a function REQUIRES(lock_of<EngineLock>).
 class HeldLock {
 public:
     explicit HeldLock(EngineLock& mutex) : mutex_(mutex) {}
@@ -71,7 +74,7 @@ public:
         lock();
     }
 
-    // Lets go of the lock during its lifetime, also where what is done then throws.
+    // Releases the lock during its lifetime, and takes it again also where an exception is thrown in that time.
     class SCOPED_CAPABILITY Released {
     public:
         explicit Released(HeldLock& held) RELEASE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS : held_(held) {

@@ -1,6 +1,6 @@
-// HousekeepingClock: when a node's housekeeping is due. The clock is looked at once in so many frames and turns.
+// HousekeepingClock: when a node's housekeeping is due. The clock is read once every kSteps frames and turns.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariant: is_due() says so at most once every kEvery, except after hurry().
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,10 @@
-// Idling: what a leader does that finds nothing to do. It spins, because the one that is waited for mostly runs on another core; then yields,
-// in case that one waits for this core; then sleeps.
+// Idling: what a leader does that finds nothing to do. It spins, because the thread that it waits for mostly runs on another core; then yields,
+// in case that thread waits for this core; then sleeps.
 //
-// Threads: by the leader, under the engine's lock, which is released while it looks and sleeps. The lead may be lost when a call returns.
+// Threads: the leader, under the engine's lock, which is released while it looks and sleeps. The lead may be lost when a call returns.
+//
+// Invariants: whenever the lock is released here, Baton records the leader as idle (pause, fall_asleep), so that another thread may take the
+// lead. Before a sleep the fabric is told (announce_sleep), and then the mailboxes are looked at once more: so a frame that arrives rings.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,7 @@ public:
         waiting_ = waiting;
     }
 
-    // After a step in which so much was done. Where that is nothing, waits until there may be something to do, or the deadline.
+    // After a step that handled that many things. If it was none, waits until there may be something to do, or the deadline.
     void after(unsigned handled, LeadTurn& turn, const Deadline& deadline) REQUIRES(lock_of<EngineLock>) {
         if (handled > 0) return (void)(crowded_steps_ = 0);
         ++steps_in_vain_;

@@ -5,7 +5,8 @@
 // else sends to the same peer. So a turn that has a function on top of it is *beneath*, and whoever comes later passes it: no turn ever
 // waits for a thread that may wait for that turn.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariants: a Turn is in `waiting_` until it begins, in `begun_` until it ends, and then in neither. Both
+// lists point to turns on the stacks of their threads, so a turn ends before it is destroyed.
 #pragma once
 
 #include <algorithm>

@@ -12,6 +12,9 @@
 //
 // Threads. Everything runs under the engine's lock, which this class has, unless it says otherwise. The lock is released while a leader
 // looks, sleeps or makes way, and while its duties run functions. A thread that has released it asks lost() before it goes on as leader.
+//
+// Invariants: those of Baton; what Baton's steps return is passed to Wakes before the lock is released. Each thread that took the lead either
+// gives it or has lost it before it waits for something else. A node that is stopping stays so.
 #pragma once
 
 #include "base/clock.hpp"

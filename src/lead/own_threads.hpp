@@ -1,10 +1,13 @@
 // OwnThreads: the threads of a node's own, which lead it and run functions while no thread of the program waits on it.
 //
-// A function that waits quietly takes replies only, so its thread is lost to the mailboxes for as long: what it waits for may be a call
-// that comes here. It has another thread made in its place when it first waits so, and keeps that until it returns. There are always as
-// many others, then, as a node begins with.
+// A thread in which a function waits quietly takes replies only, and begins no calls; but the function may wait for a call that arrives
+// here. So another thread is made when a function first waits quietly, and the function counts as replaced until it returns. The number
+// of threads that run functions therefore stays what it was at the start, as far as the bounds below and the machine allow.
 //
-// Threads: under the engine's lock, but for is_mine().
+// Threads: under the engine's lock, except count(), is_mine() and rest_mine().
+//
+// Invariants: the address of a One is constant, and none is removed once its thread has started. A thread with `quiet_runs` > 0 is counted once
+// in QuietRuns. live() counts the threads that have neither ended nor been kept (keep_mine).
 #pragma once
 
 #include <atomic>

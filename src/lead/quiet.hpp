@@ -1,6 +1,7 @@
-// QuietRuns: how many of a node's own threads are kept by functions that wait quietly, and which further functions are held back for it.
+// QuietRuns: how many of a node's own threads are in functions that have waited quietly, and which further calls stay in their mailboxes
+// for that reason.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariants: the threads of all are the sum of those of each peer, and no peer without any is listed.
 #pragma once
 
 #include <map>

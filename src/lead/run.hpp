@@ -1,6 +1,9 @@
 // Run: one function, or callback, that has begun on a node and has not returned.
 //
-// Threads: under the engine's lock, but for `payload_read` and `large_read_at`.
+// Threads: under the engine's lock, except `payload_read` and `large_read_at`, which the function's own thread writes without it.
+//
+// Invariants: a Run is on the stack of the thread that it runs in, and is removed from LongRuns before it is destroyed. Until `handed_over` the
+// leader protects its code and its frame; afterwards `entered` protects the code, and `holds` the frame, unless that has been read.
 #pragma once
 
 #include <atomic>

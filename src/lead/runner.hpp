@@ -1,5 +1,6 @@
-// Runner: functions and callbacks while they run. It knows what each thread is in, lets a function that runs long go on beside the leader,
-// counts the places for those, and is how a thread waits for something on its node: it leads meanwhile, or waits for whoever does.
+// Runner: functions and callbacks while they run. It knows which functions each thread is in, lets a function that runs long continue beside
+// the leader, counts the places for those, and makes threads wait for something on their node (wait_until): such a thread leads, or waits for
+// the thread that does.
 //
 // Threads: under the engine's lock, where nothing else is said. The lock is released while code that is not the node's runs (`outside`).
 //

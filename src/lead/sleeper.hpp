@@ -1,4 +1,7 @@
 // Sleep in epoll until one of a fabric's descriptors is readable or somebody kicks.
+//
+// Threads: any, after open() has returned. Several may sleep at once. Invariant: a kick ends the sleep of at least one thread, or else the next
+// sleep. It may end just one: Baton::wake_up tells whether the thread that wakes must kick again for others.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,6 @@
-// Spinning on mailboxes: what a leader looks at while it has let go of the engine's lock.
+// Spinning on mailboxes: what a leader looks at while it has released the engine's lock.
+//
+// Threads: AwaitedSignals are used by one thread, the one that leads, without a lock.
 #pragma once
 
 #include <atomic>
@@ -15,8 +17,8 @@ namespace rove {
 inline constexpr unsigned kSpinTurnsMax = 1000;
 inline constexpr unsigned kSpinTurnsMin = 100;
 
-// The next signals of a node's links, as they were when the lock was let go of. It keeps the links alive: another thread may
-// take one away meanwhile.
+// The next signals of a node's links, as of the moment when the lock was released. It keeps the links alive, because another thread may
+// remove one while this thread looks.
 struct AwaitedSignals {
     std::uint64_t version = 0;  // of the node's links
     std::vector<std::shared_ptr<fabric::Link>> links;
@@ -35,9 +37,9 @@ struct AwaitedSignals {
     }
 };
 
-// Looks until a signal has arrived, pausing between looks: without a pause the core has loads of the line in flight when the
-// line is taken away, must begin anew, and a hand-off takes 57 ns where it takes 35 (two cores of a Zen 5). Ends when `attention`
-// is set, or the turns are over. True: one of the first two.
+// Looks until a signal has arrived, `attention` is set, or the turns are over. True: one of the first two. It pauses between looks: without a
+// pause, loads of the line are in flight when another core takes the line away, and must start again; a hand-off then takes 57 ns instead
+// of 35 (two cores of a Zen 5).
 [[nodiscard]] bool spin(const AwaitedSignals& awaited, const std::atomic<bool>& attention, unsigned turns);
 
 }  // namespace rove

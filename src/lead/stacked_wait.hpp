@@ -16,7 +16,8 @@ class Runner;
 
 // One wait of this thread on a node, in the list of those beneath it.
 //
-// Threads: its own, under the engine's lock.
+// Threads: its own, under the engine's lock. Invariants: a thread's waits are listed from the innermost (`top_`) outwards, whichever engines
+// they are on, and are destroyed in that order. holds_up() asks only those of its own engine, because only that engine's lock is held.
 class StackedWait {
 public:
     template <typename IsOver>  // borrowed

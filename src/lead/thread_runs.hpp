@@ -2,6 +2,9 @@
 // the innermost one wait; what has run on top of them since is the thread's one stack.
 //
 // Threads: each asks about itself, without a lock. Runner writes what is asked here.
+//
+// Invariants: innermost() is what the thread executes now, and beneath() leads from there to the outermost. A Run that is found so has not
+// returned. nested() is at most the number of runs that the thread is in.
 #pragma once
 
 #include <cstddef>

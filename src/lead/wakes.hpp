@@ -1,7 +1,11 @@
 // Wakes: wakes threads of a node when there is something for them: the leader, which looks at mailboxes or sleeps; threads that wait for an
 // event; and threads that wait for the lead. Baton decides which threads to wake.
 //
-// Threads: any thread may wake others. Waiting is under the engine's lock, which is released in that time.
+// Threads: any thread may wake others, under the engine's lock; wake_unlocked() and interrupt() need no lock. A thread that waits holds the
+// lock, which is released in that time.
+//
+// Invariant: no wake is lost. One that comes after begin_work() ends the look that follows, or keeps the leader from sleeping; one that comes
+// while it sleeps ends the sleep.
 #pragma once
 
 #include <atomic>
