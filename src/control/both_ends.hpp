@@ -1,6 +1,9 @@
 // What the opener of a meeting and the node that is called on both need for it.
 //
 // Threads: the control thread's; the function that hang_up_of() gives may be called from any thread.
+//
+// Invariant: a PendingLink's link belongs to the fabric of the engine that was chosen, and is adopted by that engine or dropped through it. The
+// engine counts the pending peer until this is destroyed.
 #pragma once
 
 #include <asio/io_context.hpp>

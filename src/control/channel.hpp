@@ -1,7 +1,10 @@
-// A control connection: messages (wire/control.hpp) over a loopback TCP or Unix socket. Its end tells that the process at
-// the other end is gone, within microseconds of its death.
+// A control connection: messages (wire/control.hpp) over a loopback TCP or Unix socket. When the process at the other end dies, the kernel
+// closes the connection within microseconds, which is how this node notices.
 //
 // Threads: all of it on the control thread (the io_context's).
+//
+// Invariants: messages are sent whole and in order: while `writing_` is set, one conversation (write_unsent) writes, and what say() gets is
+// appended to `unsent_`. A forked child has no copy of an open socket. A channel that was closed or released stays so.
 #pragma once
 
 #include <fcntl.h>
@@ -19,11 +22,11 @@ namespace rove::control {
 
 using Socket = asio::generic::stream_protocol::socket;
 
-// Bytes that were said and not taken by the other end yet. Lists of members, 1024 of them at most twice, are all that there
-// is to be said unasked: 2 x 235 KiB, and as much again.
+// Bytes that say() was given and the other end has not taken yet. Only lists of members are sent without being asked for: 1024 members,
+// twice at most, are 2 x 235 KiB. The bound is twice that.
 inline constexpr std::size_t kUnsentBytesMax = 940UL * 1024;
 
-// The other end said goodbye: as an error for people, and as what it was.
+// The goodbye that the other end has sent; error() says it to people.
 struct Farewell {
     wire::control::Goodbye goodbye;
     [[nodiscard]] Error error() const;
@@ -60,9 +63,9 @@ public:
     [[nodiscard]] const std::optional<Farewell>& farewell() const { return farewell_; }
     [[nodiscard]] bool is_open() const { return socket_.is_open(); }  // this end was not closed
 
-    // While they meet: waits until it is written.
+    // During the meeting: waits until it is written. Not while say() has something to write.
     [[nodiscard]] asio::awaitable<Status> send(ByteBuffer message);
-    // Afterwards: written when the other end takes it. One that does not is hung up on.
+    // After the meeting: written when the other end takes it. If that leaves more than kUnsentBytesMax, the channel is closed.
     void say(ByteBuffer message);
     void close();
     // Says why first, where that can be written at once.

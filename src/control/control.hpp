@@ -1,6 +1,5 @@
-// The control plane: who is there, and may they come in? It listens, meets other processes, keeps the list of members, and
-// notices a peer's end. One thread; nothing of it is on the way of a call. docs/meeting.md has the conversation. It is put together from
-// parts, one job each:
+// Control: the control plane of a node. It listens, meets other processes, checks who they are, keeps the list of members, and notices when a
+// peer ends. It has one thread, and no call passes through it. docs/meeting.md describes the meetings. Its parts have one job each:
 //
 //   ControlThread   the thread, on which conversations take turns
 //   OwnCookie       the secret by which processes of one user know each other on TCP
@@ -17,6 +16,12 @@
 //
 // Each part uses parts above it. What it needs of one below is a function that it is given: Membership has Healing meet members again, and
 // Healing has Meetings do so.
+//
+// Threads: connect() from any thread but the control thread; all else from the threads that start and end the node, one call at a time. What
+// the parts hold belongs to the control thread while that runs.
+//
+// Invariants: once stop() has returned the thread has ended, no conversation exists, and nothing calls the Host any more. Functions that lead to
+// a part made later are called from conversations only, and those begin when all parts are made.
 #pragma once
 
 #include <memory>

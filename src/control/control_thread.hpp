@@ -1,6 +1,9 @@
-// The thread of a node's control plane: conversations run on it by turns, and others wait for what one of them finds.
+// ControlThread: the thread of a node's control plane. Conversations (coroutines) take turns on it; other threads may wait for their results.
 //
 // Threads: what may be called from any thread says so; all else is called on this one, or while it does not run.
+//
+// Invariants: one conversation executes at a time, and gives way only where it waits (co_await), so what it sees between two waits is
+// unchanged by others. After release_waiting() no thread is in run_and_wait(); after stop() nothing executes; after drop() nothing is left.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -26,10 +29,10 @@ class PeerState;
 
 namespace rove::control {
 
-// By which others give the thread work while there is one; outlives it.
+// Through which other threads give the control thread work while that exists. It outlives the control thread.
 class Gate {
 public:
-    // From any thread. False: the thread takes nothing any more, and `work` is dropped.
+    // From any thread. False: the control thread accepts no more work, and `work` is dropped.
     template <typename Work>
     bool post(Work work) {
         const MutexLock lock(mutex_);

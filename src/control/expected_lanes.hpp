@@ -1,6 +1,7 @@
-// Streams that a node expects: each the second connection of a meeting, known by the ticket that the node gave on the first.
+// Streams that a node expects: each is the second connection of a meeting, and shows the ticket that the node gave on the first.
 //
-// Threads: the control thread's.
+// Threads: the control thread's. Invariants: a ticket is valid exactly as long as its Place exists, and brings one socket at most. A socket that
+// nobody has taken from its Place is closed with it.
 #pragma once
 
 #include <asio/awaitable.hpp>

@@ -59,7 +59,7 @@ struct Host {
     Engines& engines;
     const NodeFunctions& functions;
     std::function<std::string()> name;   // for messages
-    std::function<void()> every_second;  // what else is to be looked at now and then
+    std::function<void()> every_second;  // called once a second, on the control thread
 };
 
 }  // namespace rove::control

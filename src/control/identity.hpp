@@ -1,4 +1,6 @@
 // Which process is a member? Each makes a key pair when it starts, and proves that it has it whenever members meet.
+//
+// Threads: any. A KeyPair never changes once it is made; its secret half is overwritten when it is destroyed.
 #pragma once
 
 #include "base/bytes.hpp"

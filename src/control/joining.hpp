@@ -1,7 +1,8 @@
-// Joining: how this node becomes a member of a cluster that there is: it is sent on to the member that gives ids, joins there, and meets
-// all the others.
+// Joining: how this node becomes a member of an existing cluster: it asks a node for the member that gives ids, joins there, and meets all
+// the others.
 //
-// Threads: the control thread's.
+// Threads: the control thread's. It keeps nothing between two calls. Once join() has succeeded, each member that it was told of has been met,
+// is being met by Healing, or is known to be gone.
 #pragma once
 
 #include <asio/awaitable.hpp>

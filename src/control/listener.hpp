@@ -1,6 +1,10 @@
-// Where a node can be called on: a socket that takes connections until it is told to stop.
+// Listener: the socket on which a node accepts connections, until stop().
 //
-// Threads: open() and stop() from any; all else on the control thread, or while it does not run.
+// Threads: open(), accept() and stop() from the threads that start and end the node, one call at a time; all else on the control thread, or
+// while that does not run.
+//
+// Invariants: after accept() one conversation accepts connections while the socket is open; if memory ran out for it, the control thread's next
+// turn begins another (go_on). The socket's file exists as long as connections are accepted.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -32,12 +36,12 @@ public:
     void accept();
     // Accepts again, where memory was too short to wait for the next connection.
     void go_on();
-    // Nobody is accepted any more, and the socket's file is removed.
+    // No connection is accepted any more, and the socket's file is removed.
     void stop();
     void drop();  // before the thread's io_context goes
 
 private:
-    // Its end says that nobody accepts any more.
+    // Notes that the conversation has ended, however it did.
     struct Ended {
         void operator()(bool* has_ended) const { *has_ended = true; }
     };

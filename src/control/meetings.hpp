@@ -2,6 +2,9 @@
 // exists, or a meeting that the other member has opened, serves as well. One attempt is an Opening.
 //
 // Threads: the control thread's.
+//
+// Invariants: of the meetings that are shared, one is under way for each key (the member, the address, or the old peer), and `attempts_` lists
+// it until it has ended. Then all that wait for it get its result, also where memory ran out.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -48,7 +51,7 @@ private:
     [[nodiscard]] asio::awaitable<Result<Met>> share(std::string key, Wanted wanted);
     // The member, if there is a link to it.
     [[nodiscard]] std::optional<Met> linked_to(NodeId member);
-    // The member has opened a meeting with this node.
+    // Whether the member is opening a meeting with this node now.
     [[nodiscard]] bool comes(NodeId member);
 
     const Opening::Beside beside_;

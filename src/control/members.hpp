@@ -1,6 +1,9 @@
 // The members that a node knows: who has which id, by which key, at which address, and whether it lives.
 //
 // Threads: the control thread's.
+//
+// Invariants: entries are neither moved nor removed, so pointers to them stay valid. An id whose state is `joining` has `former`, to which
+// take_back() returns. A process is taken at its word (Trust::none) in no state but `joining`, or where nothing better was ever known of the id.
 #pragma once
 
 #include <deque>

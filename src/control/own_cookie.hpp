@@ -1,6 +1,7 @@
 // OwnCookie: the secret by which processes of one user know each other on TCP (cookie.hpp), read or made when it is first needed.
 //
-// Threads: one at a time: whoever starts the node until it accepts connections, then the control thread.
+// Threads: one at a time: the thread that starts the node until it accepts connections, then the control thread. Invariant: once get() has
+// returned a cookie it always returns that one, even if the file changes.
 #pragma once
 
 #include <filesystem>

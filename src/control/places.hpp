@@ -1,6 +1,9 @@
-// The places that a node has for those who come to it: bounded, and given back however a conversation ends.
+// The places that a node has for processes that connect to it: clients' indexes, and connections that have proven nothing yet.
 //
 // Threads: the control thread's.
+//
+// Invariants: both are bounded. An index is taken exactly as long as its ClientIndex exists, and a connection is among the Strangers at most as
+// long as its Place exists; so a conversation gives them back however it ends. Both outlive what they gave.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +24,7 @@ inline constexpr std::size_t kClientsMax = 65536;
 // Connections that have proven nothing yet: one more, and one makes room (Strangers). Each costs a descriptor and some 4 KiB (its
 // coroutine, its socket, 40 bytes of message): 256 KiB.
 inline constexpr std::size_t kUnprovenMax = 64;
-// An honest process proves itself within a few turns of two machines: who has not by then goes first.
+// An honest process proves itself within a few exchanges of messages; a connection that has taken longer is closed before others.
 inline constexpr auto kProofTime = std::chrono::milliseconds(250);
 
 class ClientIndex;
@@ -78,7 +81,7 @@ public:
         Place(Strangers& all, const std::shared_ptr<Channel>& channel);
         ~Place() { proven(); }
         Place(const Place&) = delete;
-        void challenged();  // it has said hello
+        void challenged();  // its hello has arrived, and was answered
         void proven();
 
     private:

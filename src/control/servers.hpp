@@ -1,6 +1,6 @@
 // Servers: nodes of which this one is a client, by the addresses at which it has met them, so that each is met again as the same peer.
 //
-// Threads: the control thread's.
+// Threads: the control thread's. Invariant: one peer at most for each address; the entry does not keep the peer alive.
 #pragma once
 
 #include <map>

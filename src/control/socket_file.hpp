@@ -1,6 +1,8 @@
 // The file that a node's Unix socket has in the file system.
 //
-// Threads: any; one at a time for each object.
+// Threads: any; one at a time for each object. All files of the process are in one list with its own lock, which is held across forks.
+//
+// Invariants: a SocketFile with a path is in that list. A file is removed only if it still is the one that this process made.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +16,8 @@ namespace rove::control {
 enum class AtPath : std::uint8_t { nothing, listener, no_socket };
 [[nodiscard]] AtPath clear_path(const std::string& path);
 
-// Kept from the look at the path until somebody listens there: of several that begin at once, one after the other. It is a lock of the
-// directory, which leaves no file behind. Not waited for without end: anybody who may read the directory can take it.
+// Held from the check of the path until somebody listens there, so that processes that start at once do this one after the other. It is a lock
+// of the directory, which leaves no file behind. After a second this goes on without it, because anybody who may read the directory can take it.
 class PathLock {
 public:
     explicit PathLock(const std::string& path);
