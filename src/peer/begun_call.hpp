@@ -1,6 +1,7 @@
-// BegunCall: a call that has its slot and is not sent yet; whether it may still be, and the context with which it is.
+// BegunCall: a call that has its slot and is not sent yet. Also: whether a call may still be sent, and the context that is sent with it.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock, also when it is destroyed. Invariant: until sent() the slot belongs to this object, and afterwards to the
+// answer; so each slot is given back once.
 #pragma once
 
 #include <utility>
@@ -10,13 +11,13 @@
 
 namespace rove {
 
-// Asked at each entrance before anything is sent: where a limit is over beforehand nothing runs, even if there is room.
+// Checked by each function that begins a call, before anything is sent: if the limit has passed already nothing runs, even if there is room.
 [[nodiscard]] inline Status in_time(Deadline deadline) {
     if (!deadline || Clock::now() < *deadline) return {};
     return fail(ErrorCode::timed_out, "the time that the call was given was over beforehand; it was not sent");
 }
 
-// The context of a call that this node makes itself, as the node is called where it is sent. Nobody waits: `id` is nothing.
+// The context of a call that this node makes itself. `me`: this node's id as the receiver knows it. `id`: zeros where nobody waits for the end.
 [[nodiscard]] constexpr wire::CallContext made_by(NodeId me, CallId id, wire::CallContext call) {
     call.generation = id.generation;
     call.node = me;
@@ -28,7 +29,7 @@ namespace rove {
 // Gives the slot back unless the call was sent, also where memory ran out on the way.
 class BegunCall {
 public:
-    // Not `wanted`: nobody waits for its end, and it has no slot.
+    // Not `wanted`: nobody waits for the call's end, and it has no slot.
     static Result<BegunCall> in(CallTable& table, PeerState* peer, bool wanted) {
         if (!wanted) return BegunCall(nullptr, {0, 0});
         ROVE_TRY(const CallId id, table.begin(peer));
@@ -40,7 +41,7 @@ public:
         if (table_ != nullptr) table_->release(id_);
     }
     [[nodiscard]] CallId id() const { return id_; }
-    // The slot is its answer's, and whoever waits for that gives it back.
+    // From here on the slot belongs to the answer, and whoever waits for that gives it back.
     CallId sent() {
         table_ = nullptr;
         return id_;

@@ -1,4 +1,4 @@
-// Handles: what two nodes call a function between them once they have spoken of it by its id.
+// Handles: the numbers that replace a function's id in the frames between two nodes, once one has named the function to the other by its id.
 //
 // Threads: under the engine's lock.
 #pragma once

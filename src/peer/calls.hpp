@@ -1,6 +1,10 @@
-// The calls this node has in flight. A slot is found by index; its generation tells a late reply from a live one.
+// CallTable: the calls that an engine has in flight. A slot is found by index; its generation tells a late reply from a live one.
 //
 // Threads: under the engine's lock.
+//
+// Invariants: the address of a slot is constant. A slot is flying until its call ends, which happens once, and keeps the end until release();
+// that changes the generation, so an id does not find a later call. `timers_` holds the slots whose `timed_` is set, the list of calls to be
+// told those whose `is_to_be_told_` is; release() takes them out. `gathered_bytes_` is the sum of the slots' `room_`, and within its bound.
 #pragma once
 
 #include <array>
@@ -80,7 +84,7 @@ public:
     std::uint16_t index = 0;  // in its table; constant
     NodeId node = kNoNode;
     std::uint32_t generation = 0;
-    PeerState* peer = nullptr;  // whom it was sent to
+    PeerState* peer = nullptr;  // to which it was sent
     // The function that is called once after the end, without the lock, in the thread that leads. It stays here until then, also after
     // the end, so that it can be withdrawn, or forgotten with the call.
     struct Notify {

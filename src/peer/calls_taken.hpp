@@ -1,9 +1,9 @@
-// CallsTaken: a peer's calls, as far as this node has come with them.
+// CallsTaken: how far this node is with the calls of one peer.
 //
 // Threads: under the engine's lock.
 //
-// Invariants: at most one run reads the peer's mailbox itself, and only that one ends this. The pace is that of this link: all is forgotten
-// with it.
+// Invariants: at most one run reads the peer's mailbox itself, and only that run ends its reading. All of this is about the present link, and is
+// forgotten with it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Code that a peer has asked for, and that goes to it piece by piece, as fast as it takes them: what waits is as large as the questions,
+// Code that a peer has asked for. It is sent piece by piece, as fast as the peer takes it, so what waits here is as large as the questions,
 // whatever the code's size.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariants: at most kMax answers wait, and one for each asker and package. The first one is being sent.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct CodeAnswer {
     std::array<std::uint32_t, 3> parts{};  // the manifest, and a slice of each form
     std::uint16_t part_count = 0;
     bool is_all = false;     // no form for that target is left out: not sent by this node, or not here
-    std::size_t part = 0;    // of them: the one that goes now …
+    std::size_t part = 0;    // of them: the one that is being sent …
     std::size_t offset = 0;  // … from here on
 };
 

@@ -2,6 +2,9 @@
 // reassembled, and requests for code.
 //
 // Threads: under the engine's lock.
+//
+// Invariants: a CodeArrival's bytes() is what its parts were announced with, and the sum over all peers (`bytes_of_all`) is what has arrived of
+// them: a CodeAssembly counts its bytes there, and takes them off when it is dropped, taken or destroyed.
 #pragma once
 
 #include <chrono>
@@ -27,8 +30,8 @@ namespace code {
 struct Function;
 }
 
-// Code that is arriving in pieces from one peer, as it was announced: one slice of the largest kind at a time, and as much again. Beyond
-// it, and beyond the next bound, the part that has not gone on for longest makes way.
+// The announced size of the code that is arriving in pieces from one peer: twice the largest slice. Beyond it, and beyond the next bound, the
+// part is dropped that has not grown for longest.
 inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
 // Parts of packages that one peer sends at the same time. An honest one sends one after the other.
 inline constexpr std::size_t kAssembliesMax = 16;

@@ -1,5 +1,5 @@
-// DroppedBytes: what waited for peers that have gone, until its memory is freed: in steps, and without the engine's lock, because there
-// may be a gigabyte of small frames.
+// DroppedBytes: frames that waited for peers that have gone. Their memory is freed in steps, and without the engine's lock, because there may
+// be a gigabyte of small frames.
 //
 // Threads: under the engine's lock. What some() gives is freed without it.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace rove {
 
-// In one step: so many frames, or so many bytes, or one frame that is larger.
+// One step frees at most this many frames, and ends with the frame that reaches this many bytes.
 inline constexpr std::size_t kDroppedMax = 4096;
 inline constexpr std::size_t kDroppedBytesMax = 16UL * 1024 * 1024;
 

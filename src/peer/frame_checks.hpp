@@ -1,6 +1,6 @@
-// FrameChecks: what a peer may say, the first look at each frame that is not plain. Its shape is checked by wire/kinds.hpp.
+// FrameChecks: which frames a peer may send. Each frame that is not plain is checked here first; wire/kinds.hpp checks its shape.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. It has no state: what it answers depends on the frame and on who the peer is.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
-// InParts: how much has come of something that one sender sends in parts, one after the other: a payload, a result. (Code has a rule of its
-// own, because several copies of it may come at once: CodeArrival.)
+// InParts: how much has arrived of a payload or a result that one sender sends in parts, one after the other. (Code has its own rule, because
+// several copies of it may arrive at once: CodeArrival.)
 //
-// Threads: none of its own.
+// Threads: those of the object that has it. Invariant: arrived() bytes have come, without a gap, and they are at most total().
 #pragma once
 
 #include <cstddef>

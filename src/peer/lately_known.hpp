@@ -11,7 +11,7 @@
 
 namespace rove {
 
-// In two halves, of which the older one goes when the younger is full: nothing needs to be ordered, and a key that is set again is young again.
+// In two halves. When the younger one is full the older one is dropped: no order is kept, and a key that is set again counts as new.
 template <typename Key, typename Value, std::size_t kMost>
 class LatelyKnown {
 public:

@@ -1,7 +1,7 @@
-// NodeIds: who a node is among the nodes that joined one another, and the names that it gives to nodes of other clusters. One for a whole
-// node, however many engines it has: what its peers know each other by does not depend on the engine that has the link.
+// NodeIds: the id of this node among the nodes that joined one another, and the names that it gives to nodes of other clusters. All engines of a
+// node share one, because these names do not depend on the engine that has a link.
 //
-// Threads: any.
+// Threads: any. Invariants: node_count() never shrinks, and no foreign name is given twice.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,7 @@
 // Outbox: the frames of one traffic that wait for room in a peer's mailbox, in the order in which they were sent.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariants: bytes() is the sum of bytes_waiting() over the frames, and is part of `bytes_of_all`; so what
+// waits is taken out by pop() or drop() before this is destroyed, unless the engine ends.
 #pragma once
 
 #include <cstring>

@@ -1,6 +1,7 @@
 // OwnFunctions: this program's own functions as they travel, for nodes that ask for their code later.
 //
 // Threads: any. It has a lock of its own, which is taken under that of an engine, and under which nothing else is asked. Throws std::bad_alloc.
+// Invariant: nothing is removed; what was kept or noted stays as long as the node.
 #pragma once
 
 #include <memory>

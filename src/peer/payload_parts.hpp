@@ -1,7 +1,7 @@
-// PayloadParts: payloads that are larger than a frame, on their way here from all peers. Their parts are put together apart from the mailbox
-// (CallsTaken::staged), within a bound for each peer and for all of them.
+// PayloadParts: payloads that are larger than a frame and are arriving here, from all peers. Their parts are put together outside of the
+// mailbox (CallsTaken::staged), within a bound for each peer and for all of them.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariant: bytes() is the sum of Staging::bytes() over the engine's peers, and at most kAllStagedBytesMax.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ public:
     PayloadParts(const PeerList& peers, const std::shared_ptr<SpareMemory>& memory, std::function<std::string()> name)
         : peers_(peers), memory_(memory), name_(std::move(name)) {}
 
-    // False: the frame stays, because there is no room for the payload yet; or it does not fit, and the link is broken.
+    // False: the frame stays in the mailbox, because there is no room for the payload yet; or the part is wrong, and the link is now broken.
     [[nodiscard]] bool add(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     // The whole payload, for its call. Nothing: it has not arrived whole.
     [[nodiscard]] std::optional<LargeBytes> take(PeerState& from, const wire::Staged& which)

@@ -1,6 +1,6 @@
-// The peers of an engine, as all its parts that go through them see them. Peers (engine/peers.hpp) adds and removes.
+// The peers of an engine, as all its parts that visit them see them. Only Peers (engine/peers.hpp) adds and removes.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. An iterator or a place is valid until the list changes, which may happen whenever the lock is released.
 #pragma once
 
 #include <cstddef>

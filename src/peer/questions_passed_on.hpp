@@ -1,7 +1,8 @@
 // Questions for code that were passed on, and what has come back: an answer is passed back only where somebody asked, and on the way that
 // its question came.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariants: at most kMax questions, and kOfPeerMax from one peer, whatever it sends. `from` and `to` are
+// peers with a link: without() removes a peer's questions when its link has ended.
 #pragma once
 
 #include <algorithm>

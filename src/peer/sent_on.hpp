@@ -4,7 +4,8 @@
 // that slot means that the first one has ended. Answers to callers at this node pass through it. Answers to callers of other nodes may take
 // another way: the oldest of these calls are forgotten first.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock; what AbsentMembers keeps, under that one's. Invariants: `calls_`, `places_by_age_` and `count_of_` are three
+// indexes of the same calls, at most kMax of them; a caller's slot is there once.
 #pragma once
 
 #include <cstdint>

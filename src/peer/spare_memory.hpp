@@ -4,6 +4,9 @@
 //
 // Threads: any. take() and giving back take as long for much memory as for little, so both may be under the engine's lock; trim(),
 // which unmaps, may not.
+//
+// Invariants: `kept_` has a reserved place for each mapping that is in use, so giving back needs no memory and cannot fail. kept_bytes_ is the
+// sum of the sizes of `kept_`. A LargeBytes keeps the SpareMemory alive to which it is given back.
 #pragma once
 
 #include <atomic>
@@ -29,7 +32,7 @@ inline constexpr std::size_t kMappedPayloadBytesMin = 256UL * 1024;
 
 class SpareMemory;
 
-// Memory that goes back to where it came from. Its content is whatever was there before.
+// Memory that is given back to its SpareMemory, or to the heap, when this is destroyed. It is not cleared: it may hold bytes of earlier use.
 class LargeBytes {
 public:
     LargeBytes() = default;
@@ -83,7 +86,8 @@ private:
     std::atomic<std::size_t> kept_bytes_{0};  // written under the mutex, and read without it
 };
 
-// Trims when it goes, where there is more than is kept: for whoever has given memory back under a lock, and leaves that.
+// Trims when it is destroyed, if there is more than is to be kept: for functions that have given memory back under a lock, and destroy this
+// when they have released the lock.
 class TrimAtEnd {
 public:
     TrimAtEnd() = default;

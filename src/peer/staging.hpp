@@ -1,11 +1,12 @@
 // The payloads that one peer is sending in parts, and whether it keeps sending them.
 //
-// A peer that begins a payload takes room that others may be waiting for, so it must send at a least rate, and must not take longer
-// than a limit altogether. Only time in which this node waits for the peer counts: parts that are in the mailbox already, after a call
-// that waits for its code or for a thread, are not late by the peer's fault. But a peer that begins one payload before another is whole
-// holds room while it waits for more; an honest peer sends one after the other, so that time counts as well.
+// A peer that begins a payload takes room that others may be waiting for, so it must send at a minimum rate, and complete the payload
+// within a limit. Only time in which this node waits for the peer counts: parts that are in the mailbox already, after a call that waits
+// for its code or for a thread, are not late by the peer's fault. But a peer that begins one payload before another is whole holds room
+// while it waits for more; an honest peer sends one after the other, so that time counts as well.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariants: bytes() is the sum of the payloads' room, at most kStagedBytesMax if callers ask may_begin(). A
+// payload that was put together here leaves by take() once, when it is whole, or by forget() or clear().
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,7 @@ inline constexpr std::size_t kStagedBytesMax = 8 * wire::kMessageBytesMax;
 inline constexpr std::size_t kStagedMax = 256;  // of them; a thread sends one at a time
 // From all peers together: 32 of the largest, so four peers may use all that one may. What does not fit waits in its mailbox.
 inline constexpr std::size_t kAllStagedBytesMax = 4 * kStagedBytesMax;
-// The least rate at which a peer must send a payload that it has begun: 128 kbit/s, the rate of a slow line.
+// The minimum rate at which a peer must send a payload that it has begun: 128 kbit/s, the rate of a slow line.
 inline constexpr std::size_t kStagingRateMin = 16UL * 1024;  // bytes a second
 // The time over which that is measured while somebody waits for room …
 inline constexpr auto kStagingStalledFor = std::chrono::seconds(10);
@@ -65,7 +66,7 @@ public:
         other,  // the peer waits for this node: a frame of another kind is next, or the mailbox had no room for the next one
         waits_here,  // the first part of one more payload, for which this node has no room
     };
-    // To be called at every look. Gives what the peer did, where it is too slow. `room_wanted`: a peer waits for room.
+    // To be called at intervals. If the peer is too slow: what it did, for the message. `room_wanted`: a peer waits for room.
     [[nodiscard]] std::optional<std::string> too_slow(TimePoint now, Next next, bool room_wanted);
 
 private:

@@ -1,7 +1,7 @@
-// UntakenMemory: allocations on other nodes of which nobody waits for the end any more. Their answers still come, and name memory that
+// UntakenMemory: calls that allocate memory on other nodes and that nobody waits for any more. Their answers still arrive, and name memory that
 // nobody would free.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariant: at most kMax calls, each listed until its answer has come or its link has ended.
 #pragma once
 
 #include <cstddef>
