@@ -1,10 +1,10 @@
 // Answers: how calls that this node runs, or refuses to run, are answered: at once into the caller's mailbox, by way of other nodes, in parts
 // where a result is larger than a frame, or, for a call of this node's own, to its slot.
 //
-// Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it, and lets go of it only where it is given the lock.
+// Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it, and releases it only if it is given the HeldLock.
 //
-// Invariants: each call that wants an answer gets one, a reply or an error. An error takes no memory but what its frame may take where it
-// has to wait.
+// Invariants: each call that wants an answer gets one, a reply or an error. An error needs memory only for its frame, and only if that has to
+// wait for room.
 #pragma once
 
 #include <functional>
@@ -45,14 +45,14 @@ public:
           complaints_(beside.complaints),
           name_(std::move(beside.name)) {}
 
-    // ---- by threads that have not the lock
+    // ---- by threads that do not hold the lock
     // Waits for room where the caller is slow to take results. invalid: the result is over the limit, and the call not answered.
     [[nodiscard]] Status reply(const wire::CallContext& to, RanAs ran, const Pieces& data)
         EXCLUDES(lock_of<EngineLock>);
     // In the child of a fork nothing happens: the call is the parent's.
     void reply_error(const wire::CallContext& to, const Error& error) EXCLUDES(lock_of<EngineLock>);
 
-    // ---- by those that have
+    // ---- by threads that hold it
     // The same; where `lock` is null it does not wait, and the result is one frame.
     [[nodiscard]] Status end_with_reply(const wire::CallContext& call, RanAs ran, const Pieces& data, HeldLock* lock)
         REQUIRES(lock_of<EngineLock>);

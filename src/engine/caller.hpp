@@ -1,6 +1,5 @@
-// Caller: how calls of this process are sent, those of functions that run here among them: over a peer that is lost and met again, after a
-// mailbox that is full, with the code that its peer lacks, in parts where a payload is larger than a frame. What becomes of them then is
-// OwnCalls'.
+// Caller: how calls of this process are sent, including those that are made by functions which run here. It meets a lost peer again, waits for
+// room in a full mailbox, sends the code that the peer lacks, and splits payloads that are larger than a frame. How calls end is in OwnCalls.
 //
 // Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it.
 //

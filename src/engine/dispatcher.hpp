@@ -1,10 +1,10 @@
 // Dispatcher: what a node does with each frame that arrives. Replies and code go to the parts that await them; calls run their function, in
 // the leader's thread, or wait at the head of their mailbox for code or for a thread.
 //
-// Threads: by the leader, under the engine's lock, which is released while functions run. Whoever calls asks lost() afterwards.
+// Threads: the leader, under the engine's lock, which is released while functions run. The caller asks lost() afterwards.
 //
-// Invariants: a frame is given back to the link that it was taken from exactly once. The calls of one peer start in their order. A peer is
-// believed what FrameChecks let pass, and one that says anything else is cut off.
+// Invariants: a frame is given back exactly once to the link that it was taken from. The calls of one peer start in their order. Only frames
+// that FrameChecks lets pass are handled; a peer that sends any other is cut off.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // Engine: what one polling thread owns, whichever thread that is at the moment: a fabric, the links to peers, the calls in flight over them,
-// and the functions that run for them. Frames come in from the fabric, are dispatched, functions from the code cache run on them, and
-// answers go out. It is put together from parts, one job each:
+// and the functions that run for them. Frames arrive from the fabric and are dispatched, functions from the code cache run on them, and
+// answers are sent. Its parts have one job each:
 //
 //   Lead          which thread works, how it waits, and how the work changes hands
 //   Turns         what it does in one turn
@@ -19,6 +19,9 @@
 // without the lock. Where a function runs long, another thread leads; its frame is held in the mailbox until it ends. Long functions
 // beyond NodeOptions::threads wait in their mailboxes. The control thread (meeting, membership, a peer's death) takes the lock for short
 // steps. Functions here take the lock where they say so (EXCLUDES); getters do not.
+//
+// Invariants: a link, the calls over it and the functions that it brings stay with one engine until they end. The fabric outlives all links,
+// those included that have ended and on whose frames functions still run. An engine that is stopped stays so.
 #pragma once
 
 #include <atomic>
@@ -112,7 +115,8 @@ public:
     // In phases, within NodeOptions::grace. Once, after which nobody new is met. False: functions have not returned, and use what they used
     // for as long as they run.
     [[nodiscard]] bool end() EXCLUDES(lock_of<EngineLock>);
-    // Those of a node: each phase of all before the next, so that they share one grace. Leaves out engines that have ended.
+    // Ends the engines of a node together: each phase of all of them before the next phase, so that they share one grace. Skips engines that
+    // have ended.
     [[nodiscard]] static bool end_all(std::span<const std::unique_ptr<Engine>> engines) EXCLUDES(lock_of<EngineLock>);
     // Call after end(), when the control plane has stopped.
     void drop_links() EXCLUDES(lock_of<EngineLock>);

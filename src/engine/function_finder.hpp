@@ -2,6 +2,9 @@
 // this program may both have, or by code within the frame.
 //
 // Threads: under the engine's lock.
+//
+// Invariants: code that arrives in frames is run from this node's copy, and as a function seen before only where all bytes are the same and the
+// cache still has that function loaded. A peer whose inline code is wrong is cut off.
 #pragma once
 
 #include <array>
@@ -42,10 +45,9 @@ public:
     // A function of the caller's program: this program's own, where it has it and means the same by it; else the one that travels. Null: its
     // code is not here. invalid: the two programs mean other types by it. unsupported: it does not travel.
     [[nodiscard]] Result<code::Function*> by_either(const wire::Either& either) REQUIRES(lock_of<EngineLock>);
-    // Code that came in the frame. The frame's bytes are compared with those that were loaded for this function before, and
-    // run as that: from a copy of one's own, which the peer cannot change meanwhile, which is in the instruction cache, and which
-    // needs no mailbox that can be executed. Null: what came is no such code; the link is broken then. overloaded: this node has no room
-    // for it.
+    // Code that came in the frame. If its bytes equal those that were loaded for this function before, the loaded copy is run: the peer cannot
+    // change it, it is in the instruction cache, and the mailbox need not be executable. Null: what came is no such code; the link is broken
+    // then. overloaded: this node has no room for it.
     [[nodiscard]] Result<code::Function*> in_line(PeerState& from, const wire::Frame& frame)
         REQUIRES(lock_of<EngineLock>);
     // Tells the peer the handle of a function, by the name that it used.

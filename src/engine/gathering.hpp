@@ -12,6 +12,9 @@
 // leader may before others serve: so later calls do not overtake this one, just as if the leader ran it.
 //
 // Threads: `Gatherings::runs_part` by the leader; next() and skip_rest() by the run's thread, without the lock; all else under the lock.
+//
+// Invariants: while `has_mailbox_` is set, only the run's thread reads the peer's ring of calls. A Gathering leaves State::reading once, and
+// then gives back what it counts for: its room among the peer's payloads, and its extra thread. One peer has at most one that reads.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +82,7 @@ private:
 
     Gatherings& all_;
     const std::shared_ptr<PeerState> peer_;
-    // By which the first part came; null: it needs it no more.
+    // By which the first part came; null: it is no longer needed.
     std::shared_ptr<fabric::Link> link_ GUARDED_BY(lock_of<EngineLock>);
     Run* run_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     const std::uint64_t number_;
@@ -118,8 +121,8 @@ public:
     };
     explicit Gatherings(Beside beside) : beside_(std::move(beside)) {}
 
-    // Begins a function's run where this is the first part of its payload, and that may be read so. False: nothing was done, and the part is
-    // taken as ever. True: the part is no longer in the mailbox, and the lead may have been lost.
+    // Begins a function's run if this is the first part of a payload that can be read in this way. False: nothing was done; PayloadParts takes
+    // the part. True: the part is no longer in the mailbox, and the lead may have been lost.
     [[nodiscard]] bool runs_part(PeerState& from, const wire::Frame& part, Lead::Turn& turn)
         REQUIRES(lock_of<EngineLock>);
     // How many calls' payloads the node has gathered since it was made; for tests.

@@ -1,4 +1,7 @@
 // The call that a function runs for, and its node: the body of rove/rove.h's opaque rove_here.
+//
+// Threads: one at a time: the one in which the function runs, or, of a copy that was kept to answer later, the one that has the copy.
+// Invariant: while `ended` is set nothing is answered: the call has its answer, or its frame has not arrived yet (`gathering`).
 #pragma once
 
 #include <atomic>

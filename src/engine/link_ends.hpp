@@ -1,4 +1,4 @@
-// LinkEnds: what becomes of a link that has ended, and of what was on its way over it.
+// LinkEnds: what is done when a link has ended, and with the calls and replies that were on their way over it.
 //
 // A stream ends before the goodbye arrives that says why, because that comes by another socket. So the transport's end alone
 // gives no reason yet: for kGoodbyeWait the link is kept, nothing is sent by it, and what has arrived is still served.
@@ -7,7 +7,10 @@
 // one that comes twice is dropped. Calls are never sent twice. Those that had been sent on and not been taken end as disconnected
 // at once; those that were taken end so when the process that took them is known to have gone.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock, which await_goodbye() releases while it waits.
+//
+// Invariants: each step of clean_up() may be done twice, and none releases a thing before the purpose of that thing is served. After it the peer
+// has no link, is not in Routes, and no call of this engine flies to it. A link that has ended is kept until no function runs on its frames.
 #pragma once
 
 #include <functional>
@@ -61,8 +64,8 @@ public:
     void notice(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Somebody knows that the peer is gone: clean_up() is to be done by the leader. Precondition: there is a link. Needs no memory.
     void lose(PeerState& peer, Error why) REQUIRES(lock_of<EngineLock>);
-    // Ends what was on its way, tells whoever waits, and lets go of the link. Where a step finds no memory it throws, and all of this is
-    // done once more in the next turn. Precondition: there is a link.
+    // Ends what was on its way, notifies whoever waits, and takes the link from the peer. Where a step finds no memory it throws, and all of
+    // this is done once more in the next turn. Precondition: there is a link.
     void clean_up(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
     void end_orphans() REQUIRES(lock_of<EngineLock>);

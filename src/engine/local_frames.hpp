@@ -1,6 +1,7 @@
 // LocalFrames: calls that a node sends to itself. They are served as any others are, from a queue instead of a mailbox.
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock. Invariants: the frames are in the order in which they were sent, and within kOutboxBytesMax. `parked_` is
+// about the first frame.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// LockedFabric: a node's fabric, for threads that have not the engine's lock, which guards it.
+// LockedFabric: an engine's fabric, for threads that do not hold the engine's lock, which guards the fabric.
 //
-// Threads: any; takes the lock.
+// Threads: any; takes the lock. It has no state of its own.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Peers: those that an engine has links to, or had, and how a link becomes a peer's. How links end is LinkEnds'.
+// Peers: the peers that an engine has links to, or had, and how a new link becomes a peer's. How links end is in LinkEnds.
 //
 // Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it. Only the leader takes peers away (remove_unneeded).
 //

@@ -1,5 +1,7 @@
-// A payload or a result that is sent as one: mostly one run of bytes; if it is larger than a frame, it may be several runs that follow each
-// other, and each is sent from its place.
+// Pieces: a payload or a result that is sent as one: mostly one run of bytes; if it is larger than a frame, it may be several runs that follow
+// each other, and each is sent from its place.
+//
+// Threads: a plain value. It owns nothing: the bytes, and the list of pieces, outlive it.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +25,7 @@ public:
     [[nodiscard]] bool is_whole() const { return whole_.size() == bytes_; }
     // Precondition: it is whole.
     [[nodiscard]] Bytes whole() const { return whole_; }
-    // One run of bytes of it: the same, where it is whole; else made in `room`.
+    // All of it as one run of bytes: its own where it is whole, otherwise a copy in `room`.
     [[nodiscard]] Bytes joined(ByteBuffer& room) const {
         if (is_whole()) return whole_;
         room.reserve(bytes_);

@@ -1,7 +1,10 @@
-// RoomWaits: threads that wait until a frame fits into a peer's mailbox. Credit wakes nobody by itself: the leader looks for those that wait
-// for it (Lead: looks for room).
+// RoomWaits: threads that wait until a frame fits into a peer's mailbox. Credit wakes nobody by itself: the leader checks for each thread that
+// waits whether there is room (Idling::look_for_room).
 //
-// Threads: under the engine's lock.
+// Threads: under the engine's lock, which wait() releases while it waits.
+//
+// Invariants: `waits_` lists the threads that are in wait() and found no room; each entry is on its thread's stack. A thread that was told is
+// told again only after it has looked itself.
 #pragma once
 
 #include <functional>

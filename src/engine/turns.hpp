@@ -1,7 +1,7 @@
-// Turns: what the thread that leads does in one turn, and how long it may rest afterwards (Lead::Duties). It serves what has arrived, ends
-// what is late, tells those that wait, and now and then keeps house: links that have ended, memory that is to be given back.
+// Turns: what the thread that leads does in one turn, and how long it may sleep afterwards (Lead::Duties). It handles the frames that have
+// arrived, ends calls that are late, notifies threads that wait, and at intervals cleans up links that have ended and frees memory.
 //
-// Threads: by the leader, under the engine's lock, which is released while functions run and while memory is freed.
+// Threads: the leader, under the engine's lock, which is released while functions run and while memory is freed.
 //
 // Invariants: a step that finds no memory leaves things as they are, and is begun again in the next turn.
 #pragma once
