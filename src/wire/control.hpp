@@ -1,6 +1,8 @@
-// The messages of a control connection as structs, and as bytes (docs/meeting.md). Each message is 4 bytes of length, one
-// byte for its kind, and fields in a fixed order. Reading one allocates at most its kind's kBytesMax, does
-// not recurse, and throws nothing but std::bad_alloc.
+// The messages of a control connection as structs, and as bytes (docs/meeting.md). Each message is 4 bytes of length, one byte for its kind,
+// and fields in a fixed order.
+//
+// Invariants: a decoded message has all fields within their bounds. Decoding allocates at most the kBytesMax of its kind, does not recurse, and
+// throws nothing but std::bad_alloc.
 #pragma once
 
 #include <cstdint>
@@ -163,11 +165,12 @@ struct Member {
     Signature signature;  // the certificate's
     friend bool operator==(const Member&, const Member&) = default;
 };
-// Whom a member's request is from, by its own word.
+// The member that the request says it is from.
 [[nodiscard]] Member member_of(const Request& request);
 inline constexpr std::size_t kMemberBytesMax = kCertificateBytes + (2 + kAddressBytesMax) + 32;
 
-// From the node: the lane is open. A process that joins gets its certificate, the cluster's key and the list of members; all are zero for others.
+// From the node: the lane is open. A process that joins gets its certificate, the cluster's key and the list of members; for others all are
+// zero.
 struct Settled {
     static constexpr Kind kKind = Kind::settled;
     static constexpr std::string_view kName = "settled";

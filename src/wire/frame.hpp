@@ -132,15 +132,15 @@ static_assert(sizeof(CallContext) == 12 && std::is_trivially_copyable_v<CallCont
     return std::max<std::size_t>(16, (payload_bytes + 15) / 16 * 16);
 }
 
-// A frame as the receiver sees it: the header copied once, because the peer can change shared memory at any time, and checked;
-// `extra` and `payload` still in place, within the frame's lines.
+// A frame as the receiver sees it. The header was copied once, and checked. `extra` and `payload` are still in place, within the frame's lines,
+// where a direct peer can change their bytes at any time: what is checked there is copied first.
 struct Frame {
     FrameHeader header;
     Bytes extra;
     Bytes payload;
 };
 
-// A whole frame that this process keeps, including the header. Its parts are in `bytes`.
+// A whole frame that this process keeps, including the header, which is well formed. The frame's parts are in `bytes`.
 [[nodiscard]] inline Frame frame_in(const ByteBuffer& bytes) {
     Frame frame;
     std::memcpy(&frame.header, bytes.data(), sizeof frame.header);

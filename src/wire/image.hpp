@@ -3,6 +3,9 @@
 // Two segments. The *block* is [GOT | code | read-only data], position independent, page-aligned in memory. The *data*
 // segment holds the writable statics; code reaches it through GOT slots only, so the loader places it anywhere and keeps
 // it when the code is evicted. The byte layout is documented in docs/image-format.md, with a worked example.
+//
+// Invariant: in an Image that decode_image() has returned, every offset is within its segment, and every import is one of the manifest's. What
+// the code does is not checked.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // A package's manifest: the part of it that its digest covers, small enough to travel with every slice.
 //
 // The byte layout is documented in docs/package-format.md, with a worked example.
+//
+// Invariant: a manifest that decode_manifest() has returned is within the bounds below, and its names are names (is_name).
 #pragma once
 
 #include <cstdint>

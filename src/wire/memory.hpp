@@ -6,7 +6,7 @@
 
 namespace rove::wire {
 
-// The result of an allocation: how a peer on the same machine finds and recognises the memory.
+// The result of an allocation: the key, and how a peer on the same machine maps the memory and checks that it is the right file.
 struct MemoryPlace {
     std::uint64_t key = 0;  // unguessable: a peer that has it may use the memory
     std::uint64_t bytes = 0;

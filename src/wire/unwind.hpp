@@ -1,5 +1,5 @@
-// The unwind table (.eh_frame) of an image that arrived, or of what was linked of bitcode. Once it is registered, every exception of the process walks it,
-// so all of it is checked before that.
+// Checks the unwind table (.eh_frame) of an image that arrived, or of code that was linked from bitcode. Once a table is registered, every
+// exception of the process searches it, so all of it is checked before that.
 #pragma once
 
 #include "base/bytes.hpp"
@@ -8,7 +8,7 @@
 namespace rove::wire {
 
 struct UnwindTable {
-    Bytes block;             // the code, which the table is a part of
+    Bytes block;             // the code that contains the table
     std::size_t offset = 0;  // of the table in the block; it lies inside
     std::size_t bytes = 0;   // of the table
 };
