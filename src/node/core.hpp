@@ -1,13 +1,16 @@
-// NodeCore: what implements rove::Node: the engines that work for it, the code that runs on it, the control plane by which it meets others,
-// and what all of these share. It gives them to the layers above (C++, C, functions that run here).
+// NodeCore: the implementation of rove::Node: the engines that work for it, the code that runs on it, the control plane by which it meets other
+// nodes, and what all of these share. The layers above (C++, C, functions that run here) get these parts from it.
 //
 // Which engine. What concerns a peer is asked of the engine that has its link (PeerState::engine); what a running function asks, of the one that
 // runs it (rove_here); what concerns a call, of the one that has sent it (rove_pending, RawCall). What concerns the whole node is asked of each
-// engine in turn (engines()). Who is met gets a link of the engine that EngineChoice chooses. Only what concerns none of these is for the node
-// to choose (first_engine()).
+// engine in turn (engines()). A node that is met gets a link of the engine that EngineChoice chooses. For all else the node chooses
+// (first_engine()).
 //
-// Threads: any, but for the beginning and the end of a node. Functions here take the lock of one engine after the other where they say so
-// (EXCLUDES), and never that of two at once.
+// Threads: any, except create() and the destructor, which run in one thread each. Functions here take the lock of one engine after the other
+// where they say so (EXCLUDES), and never the locks of two at once.
+//
+// Invariants: a node has at least one engine, and their number is constant. What engines share outlives them. A node that was shut down stays so.
+// If functions had not returned by then, the node keeps itself, with all that they use, until the process ends (abandoned_).
 #pragma once
 
 #include <algorithm>
@@ -73,7 +76,7 @@ public:
     // Calls point to an engine of their node: it stays until the last of them has been taken or forgotten.
     void outlive_node(const std::shared_ptr<NodeCore>& self) EXCLUDES(lock_of<EngineLock>);
 
-    // ---- how far this node may be used (lifetime.cpp); none takes a lock
+    // ---- whether this node may be used (lifetime.cpp); none of these takes an engine's lock
     // This process is a fork of the one that made the node: its threads and its locks are not here, and its links are the parent's.
     [[nodiscard]] bool is_inherited() const { return process_.is_past(); }
     // False: it was shut down, which ends its engines, or is inherited.

@@ -1,6 +1,7 @@
-// EngineChoice: which of a node's engines has the link to whom, as far as its control plane decides that.
+// EngineChoice: which of a node's engines has the link to which peer. The control plane asks it at each meeting.
 //
-// Threads and invariants: as control::Engines says.
+// Threads and invariants: as control::Engines says. It has no lock of its own. A member's engine is chosen once, and kept also where its
+// meeting fails.
 #pragma once
 
 #include <map>

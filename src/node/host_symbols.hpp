@@ -1,4 +1,4 @@
-// A node's own symbol table.
+// The functions of librove that shipped code calls, by name.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Names that compilers' own libraries have in each program, where dlsym does not find them, or not as shipped code means them.
+// Names of the compilers' own libraries that shipped code uses and that dlsym does not find in this process, or finds with another meaning.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace rove {
 
-// They belong to the node's table, ahead of whatever its process has under these names.
+// For the node's symbol table, where they take precedence over what the process has under these names.
 [[nodiscard]] std::vector<code::HostSymbol> library_symbols();
 
 }  // namespace rove

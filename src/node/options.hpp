@@ -1,4 +1,4 @@
-// Whether a node can be made as its NodeOptions say: one place for programs, the C ABI and the command's flags.
+// Checks NodeOptions: one place for programs, the C ABI and the command's flags.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline constexpr auto fabric_words() {
 // Functions that run long at once: each has a thread with a stack of 8 MiB of addresses, 512 MiB together.
 inline constexpr unsigned kThreadsMax = 64;
 
-// Ten years: longer options are for ever, and neither overflow when they are added to what the clock says, nor four times over.
+// Ten years: a longer time counts as this. The clock's time plus four times this does not overflow.
 inline constexpr std::chrono::milliseconds kOptionTimeMax = std::chrono::hours(10 * 366 * 24);
 
 // invalid: an option is outside its choices or range; the message names both.
