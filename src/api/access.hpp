@@ -1,4 +1,4 @@
-// Access to what a Node and a Peer are made of, for what implements the public headers.
+// Access to the inside of a Node and a Peer, for the implementation of the public headers.
 #pragma once
 
 #include <memory>
