@@ -17,7 +17,10 @@
 
 namespace rove::bitcode {
 
-// Of one program. Threads: one at a time.
+// Copies from one program. Threads: one at a time.
+//
+// Invariants: what is reached several times is copied once (`twins_`). When take() has returned a function, all that it reaches has been copied,
+// with its body or its value. The program stays as it is, except that bodies are read and simplified.
 class Copy final : llvm::ValueMaterializer {
 public:
     // Both stay as long as this.
@@ -37,7 +40,7 @@ public:
     }
     // Null: it was not reached.
     [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const;
-    // When all has been taken: what makes the variables that were, in the order in which the program does.
+    // When all has been taken: writes the list of constructors that initialise the copied variables, in the program's order.
     void list_constructors();
     // An inline variable that was reached and that the program makes by its init_priority; empty: none. Nothing in its bitcode says which code
     // makes it: the constructors of one priority are one function for a whole file.

@@ -20,7 +20,7 @@ namespace rove::bitcode {
 // Digests all that Copy would take along with functions. Each definition is digested once (Definitions), and not for each function that reaches
 // it: 100 functions with containers take 0.3 s, where optimising and copying what they reach takes 0.9 s on two cores.
 //
-// Threads: one at a time.
+// Threads: one at a time. Invariant: each digest is of a definition as the compiler wrote it, because none is made after close().
 class Fingerprints {
 public:
     // Further facts that change what Copy makes of a function; empty: there are none.
@@ -28,9 +28,9 @@ public:
     // The program stays as long as this.
     Fingerprints(Modules& program, More more) : program_(program), written_(program), more_(std::move(more)) {}
     [[nodiscard]] Definitions& definitions() { return written_; }
-    // Of these together. Nothing: they reach something that has no name to be known by, or addresses of labels, which are known in whole
-    // modules only; or what was not digested before close(); or the program has a function of C's library itself, which the optimiser may call
-    // where the source does not. invalid: the program's bitcode is broken.
+    // The fingerprint of these functions together. Nothing: they reach something without a name; or addresses of labels, which have a meaning in
+    // whole modules only; or a definition that was not digested before close(); or the program defines a function of C's library, which the
+    // optimiser may call where the source does not. invalid: the program's bitcode is broken.
     [[nodiscard]] Result<std::optional<Digest>> of(const std::vector<const llvm::Function*>& functions);
 
     // From here on the program is simplified and optimised. Nothing more is digested, because it would not be as the compiler wrote it.

@@ -20,7 +20,8 @@ namespace rove::bitcode {
 // Another file may have a function of the same name with another body (linkonce_odr), and a package may get that one. So, as in clang, the body
 // may be inlined, but its callers must not rely on effects that it does not have (throwing, writing).
 //
-// Threads: one at a time.
+// Threads: one at a time. Invariant: what is in `reached_` has been read and simplified, and optimised if it may be shared; it is not visited
+// again.
 class SharedCode {
 public:
     explicit SharedCode(Modules& program) : program_(program) {}

@@ -13,7 +13,7 @@ namespace rove::bitcode {
 // A function that many others reach is copied into each one's package: what is simplified once in its source is smaller in every copy, and need
 // not be done again there. 100 functions with containers: an eighth of the time of all.
 //
-// Threads: one at a time.
+// Threads: one at a time. Invariant: each function is simplified once, and nothing that was found out about others is used for it.
 class FunctionSimplifier {
 public:
     FunctionSimplifier();
@@ -23,7 +23,7 @@ public:
     [[nodiscard]] static bool without_exceptions(const llvm::Module& module) {
         return module.getFunction("rove_raise") != nullptr;
     }
-    // Nothing, where that has been done, where its source says that it is not to be optimised, or where it was compiled without exceptions.
+    // Does nothing if the function has been simplified, is marked as not to be optimised, or was compiled without exceptions.
     void simplify(llvm::Function& function);
 
 private:
