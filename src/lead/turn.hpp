@@ -1,7 +1,7 @@
 // One turn at the lead (LeadTurn), the work that a leader does in it (LeadDuties), and whether it may sleep afterwards (LeadRest).
 //
-// Threads: a LeadTurn is used by the thread that made it, except that whoever takes a function away from the leader clears its `watch`
-// (Run::watch), under the lock. LeadDuties are called under the engine's lock, which work() releases while it runs functions.
+// Threads: a LeadTurn is used by the thread that made it, except that whoever takes a function away from the leader clears its
+// `awaited` (Run::awaited), under the lock. LeadDuties are called under the engine's lock, which work() releases while it runs functions.
 #pragma once
 
 #include <optional>

@@ -9,8 +9,8 @@
 // Threads: any, except create() and the destructor, which run in one thread each. Functions here take the lock of one engine after the other
 // where they say so (EXCLUDES), and never the locks of two at once.
 //
-// Invariants: a node has at least one engine, and their number is constant. What engines share outlives them. A node that was shut down stays so.
-// If functions had not returned by then, the node keeps itself, with all that they use, until the process ends (abandoned_).
+// Invariants: a node has at least one engine, and their number is constant. What engines share outlives them. A node that was shut down stays
+// so. If functions had not returned by then, the node keeps itself, with all that they use, until the process ends (abandoned_).
 #pragma once
 
 #include <algorithm>

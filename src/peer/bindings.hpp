@@ -41,7 +41,8 @@ public:
             }
         return std::nullopt;
     }
-    // A handle means one function for as long as its peer lives; a function may have had several. Nothing: the handle is unknown, or was forgotten.
+    // A handle means one function for as long as its peer lives; a function may have had several. Nothing: the handle is unknown, or was
+    // forgotten.
     [[nodiscard]] std::optional<FunctionId> function_of(std::uint32_t handle) const {
         for (const Table* table : {&young_, &old_})
             if (const auto known = table->by_handle.find(handle); known != table->by_handle.end()) return known->second;

@@ -18,8 +18,8 @@
 
 namespace rove::bitcode {
 
-// Digests definitions as the compiler wrote them. Those whose bitcode has not changed since the last time (Outline) are as they were, and are not
-// even read: 3000 definitions take 0.28 s otherwise.
+// Digests definitions as the compiler wrote them. Those whose bitcode has not changed since the last time (Outline) are as they were, and are
+// not even read: 3000 definitions take 0.28 s otherwise.
 //
 // Threads: one at a time. Invariant: the notes only save time: a definition whose bitcode has changed is digested again.
 class Definitions {

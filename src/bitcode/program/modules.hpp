@@ -40,7 +40,8 @@ public:
     [[nodiscard]] const std::vector<const llvm::Function*>& bodies(std::size_t index) const { return bodies_[index]; }
     // Notes what a module defines. To be called for each of them before definition_of().
     void note_definitions(const llvm::Module& module, std::size_t index);
-    // Whether it was compiled with -O0. Then it is the compiler that marks functions `optnone`, and not their author. Precondition: as for bodies().
+    // Whether it was compiled with -O0. Then it is the compiler that marks functions `optnone`, and not their author. Precondition: as for
+    // bodies().
     [[nodiscard]] bool is_unoptimised(const llvm::Module& module) const { return unoptimised_[index_of(module)]; }
     // Whether a module defines a malloc() in place of the C library's (allocation.hpp).
     [[nodiscard]] bool replaces_malloc() const { return replaces_malloc_; }

@@ -44,8 +44,8 @@ public:
     // Takes these functions out, into one module. Other functions that they send may be unable to travel: then a stub takes their place, whose
     // calls succeed where the function is resident, and fail elsewhere.
     [[nodiscard]] Result<Extracted> take(const std::vector<std::string>& keys);
-    // Notes of each which of its statics may have other values here than nodes begin with. The program must be as it was written (share: false, and
-    // nothing taken): whether a pointer to const is believed depends on calls.
+    // Fills in Extracted::changed_at_home. The program must be as it was written (share: false, and nothing taken): calls that were inlined no
+    // longer show whether a pointer to const was passed.
     Status compare_statics(std::vector<Extracted>& all);
 
 private:

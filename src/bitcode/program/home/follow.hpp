@@ -18,9 +18,9 @@ namespace rove::bitcode {
 // Follows a pointer, and those that are read through it, as far as the program's own code takes them; also where they are kept: a local
 // variable, or an iterator in one, whose address is passed on.
 //
-// The code is not optimised. So each parameter is stored into a local variable and loaded from there, and an iterator's operator is a call. One such
-// function serves all iterators of its type. Therefore each state has the calls that led to it, and what a function returns goes to the last of
-// them only.
+// The code is not optimised. So each parameter is stored into a local variable and loaded from there, and an iterator's operator is a call. One
+// such function serves all iterators of its type. Therefore each state has the calls that led to it, and what a function returns goes to the
+// last of them only.
 //
 // In a function that has received a pointer to const, and those that it calls, only a write that is seen is a change. Elsewhere a use that
 // cannot be followed is one as well.
