@@ -33,14 +33,10 @@ bool Answers::reply_at_once(const wire::CallContext& call, RanAs ran, Bytes data
     std::byte* frame = peer->link()->reserve(Traffic::replies, wire::kHeaderBytes + data.size());
     if (frame == nullptr) return false;
     copy_bytes(frame + wire::kHeaderBytes, data.data(), data.size());
-    peer->link()->publish(Traffic::replies, {.body_bytes = static_cast<std::uint32_t>(data.size()),
-                                             .kind = Kind::reply,
-                                             .handle = peer->is_foreign() ? peer->my_id() : routes_.id(),
-                                             .generation = call.generation,
-                                             .node = peer->is_foreign() ? peer->id() : call.node,
-                                             .call = call.call,
-                                             .hops = call.hops,
-                                             .status = static_cast<std::uint8_t>(ran)});
+    wire::FrameHeader reply = peer->addressed(answer_to(call), routes_.id());
+    reply.body_bytes = static_cast<std::uint32_t>(data.size());
+    reply.status = static_cast<std::uint8_t>(ran);
+    peer->link()->publish(Traffic::replies, reply);
     if (peer->link()->by_messages()) lead_.wake();
     return true;
 }
@@ -144,9 +140,9 @@ bool Answers::reply_in_parts(const wire::CallContext& call, const Pieces& data, 
         if (begun_in != 0 && meeting() != begun_in) return false;  // the parts before this one went with the link
         const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(data.size())};
-        sender_.route({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},
-                       std::as_bytes(std::span(&part, 1)),
-                       piece});
+        wire::FrameHeader header = wire::header_of(call, Kind::part);
+        header.hops = 0;  // unused in a part
+        sender_.route({header, std::as_bytes(std::span(&part, 1)), piece});
         return true;
     });
 }

@@ -370,9 +370,8 @@ void Caller::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Calle
 }
 
 void Caller::free_memory(PeerState& peer, Bytes place) {
-    wire::MemoryPlace which;
-    if (place.size() != sizeof which) return;
-    std::memcpy(&which, place.data(), sizeof which);
+    if (place.size() != sizeof(wire::MemoryPlace)) return;
+    const auto which = wire::copy_of<wire::MemoryPlace>(place);
     (void)send_call(peer, {.id = &free_memory_, .own = true}, made_by(peer.my_id(), {}, {.wants_reply = false}),
                     std::as_bytes(std::span(&which.key, 1)));
 }

@@ -299,8 +299,7 @@ Result<code::Function*> Dispatcher::function_of(PeerState* from, const wire::Fra
         return cache_->find(parked->function);  // it was forgotten while the call waited, and has come again
     }
     if (naming == wire::kByEither) {
-        wire::Either either;
-        std::memcpy(&either, frame.extra.data(), sizeof either);
+        const auto either = wire::copy_of<wire::Either>(frame.extra);
         return functions_.by_either(either);
     }
     // The code within a parked call's frame was unpacked before.
@@ -360,8 +359,7 @@ Dispatcher::Taken Dispatcher::run_entered(code::Function& function, code::Entere
               .from = from,
               .entered = std::move(held)};
     if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, turn);
-    wire::Staged which;
-    std::memcpy(&which, frame.payload.data(), sizeof which);
+    const auto which = wire::copy_of<wire::Staged>(frame.payload);
     const std::optional<LargeBytes> payload = from != nullptr ? payload_parts_.take(*from, which) : std::nullopt;
     if (!payload) {
         if (from != nullptr)
@@ -377,8 +375,7 @@ Dispatcher::Taken Dispatcher::run_entered(code::Function& function, code::Entere
 // Ends the call at the head of its mailbox, which is not run, and forgets what came in parts for it and what it has waited for.
 Dispatcher::Taken Dispatcher::refuse(PeerState* from, const wire::Frame& frame, const Error& why) {
     if (from != nullptr && (frame.header.flags & wire::kParts) != 0) {
-        wire::Staged which;
-        std::memcpy(&which, frame.payload.data(), sizeof which);
+        const auto which = wire::copy_of<wire::Staged>(frame.payload);
         payload_parts_.forget(*from, which.number);
     }
     answers_.end_with_error(wire::context_of(frame), why);
@@ -464,7 +461,7 @@ Parked& Dispatcher::park(PeerState* from, const wire::Frame& frame, const code::
     if (function != nullptr)
         parked->function = function->id;
     else if (wire::naming_of(frame.header) == wire::kByEither)
-        std::memcpy(&parked->function, frame.extra.data() + offsetof(wire::Either, shipped), sizeof parked->function);
+        parked->function = wire::copy_of<wire::Either>(frame.extra).shipped;
     else if (wire::naming_of(frame.header) != wire::kByHandle)
         parked->function = FunctionFinder::named_in(frame);
     parked->handle = frame.header.handle;

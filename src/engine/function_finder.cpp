@@ -38,8 +38,7 @@ Result<code::Function*> FunctionFinder::in_line(PeerState& from, const wire::Fra
         if (function == seen.function && function->target.load(std::memory_order_relaxed) != nullptr) return function;
     }
     ByteBuffer bytes(sent.begin(), sent.end());  // the peer can change the mailbox
-    wire::InlineCode code;
-    std::memcpy(&code, bytes.data() + sizeof id, sizeof code);
+    const auto code = wire::copy_of<wire::InlineCode>(Bytes(bytes).subspan(sizeof id));
     const Bytes rest = Bytes(bytes).subspan(sizeof id + sizeof code);
     const auto wrong = [&from](const std::string& what) REQUIRES(lock_of<EngineLock>) {
         from.link()->break_with(Error(ErrorCode::invalid, fmt::format("{} sent inline code {}", who(from), what)));

@@ -70,8 +70,7 @@ bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const
 
 bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn& turn) {
     const std::uint32_t named = part.header.handle;  // a handle, and 1; 0: none
-    wire::Part first;
-    std::memcpy(&first, part.extra.data(), sizeof first);
+    const auto first = wire::copy_of<wire::Part>(part.extra);
     if (named == 0 || from.code.aliases.find(named - 1) != nullptr || !may_begin(from, first, turn)) return false;
     code::Function* const function = beside_.cache->by_handle(named - 1);
     if (function == nullptr || !function->gathers.load(std::memory_order_relaxed) ||
@@ -113,15 +112,11 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
 // ---- the mailbox's owner
 
 bool Gathering::is_own(const wire::Frame& frame) const {
-    std::uint64_t number = 0;
     if (frame.header.kind == Kind::part && frame.extra.size() == sizeof(wire::Part))
-        std::memcpy(&number, frame.extra.data() + offsetof(wire::Part, number), sizeof number);
-    else if (frame.header.kind == Kind::call && (frame.header.flags & wire::kParts) != 0 &&
-             frame.payload.size() == sizeof(wire::Staged))
-        std::memcpy(&number, frame.payload.data() + offsetof(wire::Staged, number), sizeof number);
-    else
-        return false;
-    return number == number_;
+        return wire::copy_of<wire::Part>(frame.extra).number == number_;
+    return frame.header.kind == Kind::call && (frame.header.flags & wire::kParts) != 0 &&
+           frame.payload.size() == sizeof(wire::Staged) &&
+           wire::copy_of<wire::Staged>(frame.payload).number == number_;
 }
 
 bool Gathering::keeps_mailbox() {
@@ -198,8 +193,7 @@ Gathering::Next Gathering::take(const wire::Frame& frame, rove_here& here) {
 }
 
 Gathering::Next Gathering::take_part(const wire::Frame& frame) {
-    wire::Part part;
-    std::memcpy(&part, frame.extra.data(), sizeof part);
+    const auto part = wire::copy_of<wire::Part>(frame.extra);
     if (part.total_bytes == 0) {  // taken back
         link_->release(Traffic::calls);
         return end(State::over);
@@ -214,8 +208,7 @@ Gathering::Next Gathering::take_part(const wire::Frame& frame) {
 
 // The call must have the handle that its first part named.
 Gathering::Next Gathering::take_call(const wire::Frame& frame, rove_here& here) {
-    wire::Staged which;
-    std::memcpy(&which, frame.payload.data(), sizeof which);
+    const auto which = wire::copy_of<wire::Staged>(frame.payload);
     if (which.total_bytes != parts_.total() || !parts_.is_whole()) return refuse("sent a call without its parts");
     if (wire::naming_of(frame.header) != wire::kByHandle || frame.header.handle != handle_)
         return refuse("sent a call of another function than its first part named");

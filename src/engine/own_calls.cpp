@@ -78,8 +78,7 @@ void OwnCalls::on_reply_part(PeerState& from, const wire::Frame& frame) {
     if (frame.header.node != from.my_id()) return sender_.route(frame);
     CallSlot* slot = table_.flying({frame.header.call, frame.header.generation});
     if (slot == nullptr || !may_answer(from, *slot)) return;  // late, or somebody else's to answer
-    wire::Part part;
-    std::memcpy(&part, frame.extra.data(), sizeof part);
+    const auto part = wire::copy_of<wire::Part>(frame.extra);
     const auto gathered = part.total_bytes > wire::kMessageBytesMax
                               ? CallTable::Gathered::wrong
                               : table_.gather(*slot, part.offset, part.total_bytes, frame.payload);

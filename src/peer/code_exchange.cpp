@@ -27,9 +27,7 @@ Bytes raw(const Extension& extension) {
 template <Kind kKind, typename Extension>
 Extension read(const wire::Frame& frame) {
     static_assert(wire::rule_of(kKind).extension.bytes == sizeof(Extension));
-    Extension extension;
-    std::memcpy(&extension, frame.extra.data(), sizeof extension);
-    return extension;
+    return wire::copy_of<Extension>(frame.extra);
 }
 
 std::string_view text_of(const std::array<char, 32>& padded) {

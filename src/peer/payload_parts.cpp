@@ -10,8 +10,7 @@ namespace rove {
 using fabric::Traffic;
 
 bool PayloadParts::add(PeerState& from, const wire::Frame& frame) {
-    wire::Part part;
-    std::memcpy(&part, frame.extra.data(), sizeof part);
+    const auto part = wire::copy_of<wire::Part>(frame.extra);
     const auto wrong = [&from](std::string_view what) REQUIRES(lock_of<EngineLock>) {
         from.link()->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
         return false;

@@ -80,6 +80,14 @@ public:
     [[nodiscard]] NodeId back() const REQUIRES(lock_of<EngineLock>) { return back_; }
     // Known here by another name than by its id.
     [[nodiscard]] bool is_foreign() const REQUIRES(lock_of<EngineLock>) { return back_ != identity_.id; }
+    // An answer as this peer reads it: each end of a link to a foreign peer has names of its own for both nodes. `here`: this node.
+    [[nodiscard]] wire::FrameHeader addressed(wire::FrameHeader answer, NodeId here) const
+        REQUIRES(lock_of<EngineLock>) {
+        if (!is_foreign()) return answer;
+        answer.node = identity_.id;
+        if (answer.kind == wire::Kind::reply && answer.handle == here) answer.handle = identity_.my_id;
+        return answer;
+    }
     // Both joined the same nodes: each is believed about the calls that it sends on.
     [[nodiscard]] bool is_fellow() const REQUIRES(lock_of<EngineLock>) {
         return identity_.member && !is_client(identity_.my_id);

@@ -124,11 +124,7 @@ void Sender::forget_sent_on(const wire::FrameHeader& call) {
 // An answer to a node that cannot be reached is lost if there is no memory to keep it.
 void Sender::route(const wire::Frame& frame) noexcept try {
     PeerState* peer = routes_.to(frame.header.node);
-    wire::FrameHeader header = frame.header;
-    if (peer != nullptr && peer->is_foreign()) {
-        header.node = peer->id();
-        if (header.handle == routes_.id() && header.kind == Kind::reply) header.handle = peer->my_id();
-    }
+    const wire::FrameHeader header = peer != nullptr ? peer->addressed(frame.header, routes_.id()) : frame.header;
     if (peer != nullptr && (send_or_cut(*peer, header, frame.extra, frame.payload) || !peer->is_member())) return;
     // The home of its caller may be met again: a reply waits for that. Otherwise its caller is gone, and so is the call.
     if (!wire::is_answer(header.kind)) return;

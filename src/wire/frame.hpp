@@ -140,6 +140,15 @@ struct Frame {
     Bytes payload;
 };
 
+// The struct at the beginning of a frame's extension or payload, whose size was checked.
+template <typename T>
+[[nodiscard]] T copy_of(Bytes bytes) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T copy;
+    std::memcpy(&copy, bytes.data(), sizeof copy);
+    return copy;
+}
+
 // A whole frame that this process keeps, including the header, which is well formed. The frame's parts are in `bytes`.
 [[nodiscard]] inline Frame frame_in(const ByteBuffer& bytes) {
     Frame frame;

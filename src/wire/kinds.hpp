@@ -260,9 +260,7 @@ template <Kind kKind, const auto& kRules = kKindRules>
     std::size_t bytes = rule.extension.by_naming[naming_of(frame.header)];
     if (bytes == kAsItSays) {
         if (frame.extra.size() < sizeof(FunctionId) + sizeof(InlineCode)) return std::nullopt;
-        InlineCode code;
-        std::memcpy(&code, frame.extra.data() + sizeof(FunctionId), sizeof code);
-        bytes = inline_extension_bytes(code);
+        bytes = inline_extension_bytes(copy_of<InlineCode>(frame.extra.subspan(sizeof(FunctionId))));
     }
     return rule.extension.bytes + bytes + added_bytes(rule, frame.header);
 }
@@ -285,8 +283,7 @@ template <Kind kKind, const auto& kRules = kKindRules>
     if (has_all(kParts) && rule.payload_bytes_in_parts && frame.payload.size() != *rule.payload_bytes_in_parts)
         return "that does not say which parts it is made of";
     if (rule.kind == Kind::part && among_calls) {
-        Part part;
-        std::memcpy(&part, frame.extra.data(), sizeof part);
+        const auto part = copy_of<Part>(frame.extra);
         // No bytes, of a whole of 0 bytes: the payload is withdrawn.
         if (frame.payload.empty() != (part.total_bytes == 0)) return "of nothing";
     }
