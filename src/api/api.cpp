@@ -318,13 +318,13 @@ LoadReport Peer::load(const Package& package) const {
 }
 
 NodeId Peer::node() const {
-    return peers_of(core_, state_).describe(*state_).node;
+    return peers_of(core_, state_).id_of(*state_);
 }
 std::string Peer::address() const {
     return peers_of(core_, state_).describe(*state_).address;
 }
 std::string Peer::lane() const {
-    return peers_of(core_, state_).describe(*state_).lane;
+    return std::string(fabric::name_of(peers_of(core_, state_).lane_of(*state_)));
 }
 std::uint32_t Peer::node_count() const {
     return peers_of(core_, state_).describe(*state_).node_count;

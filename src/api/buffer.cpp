@@ -104,7 +104,8 @@ std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t meeting, s
                                             " bytes of memory where " + std::to_string(bytes) + " were asked for");
     std::shared_ptr<Memory> memory(new Memory(peer.limited(Within{-1}), meeting, place.key, place.bytes));
     if (place.pid == 0) return memory;
-    if (peer.lane() == "direct") memory->mapped_ = map_place(place);
+    const PeerState& state = *Edge::state(peer);
+    if (state.engine->peers().lane_of(state) == fabric::Lane::direct) memory->mapped_ = map_place(place);
     post_quietly(peer, meeting, built_ins().mapped, raw(place.key));
     return memory;
 }

@@ -48,15 +48,21 @@ wire::FrameHeader Answers::answer_to(const wire::CallContext& call) const {
     return answer;
 }
 
-Status Answers::end_with_reply(const wire::CallContext& call, RanAs ran, const Pieces& data, HeldLock* lock) {
+void Answers::end_at_once(const wire::CallContext& call, RanAs ran, Bytes data) {
+    if (!call.wants_reply || reply_at_once(call, ran, data)) return;
+    wire::FrameHeader answer = answer_to(call);
+    answer.status = static_cast<std::uint8_t>(ran);
+    send(answer, data);
+}
+
+Status Answers::end_with_reply(const wire::CallContext& call, RanAs ran, const Pieces& data, HeldLock& lock) {
     if (data.size() > wire::kMessageBytesMax)
         return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}; leave it in a buffer",
                     data.size(), wire::kMessageBytesMax);
-    const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == routes_.id() || lock == nullptr;
+    const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == routes_.id();
     if (!call.wants_reply || (whole && reply_at_once(call, ran, data.whole()))) return {};
-    const bool taken =
-        whole ? lock == nullptr || await_room(call.node, wire::kHeaderBytes + data.size(), kFullBacklogBytes, *lock)
-              : reply_in_parts(call, data, *lock);
+    const bool taken = whole ? await_room(call.node, wire::kHeaderBytes + data.size(), kFullBacklogBytes, lock)
+                             : reply_in_parts(call, data, lock);
     if (!taken) {
         end_with_error(call, runner_.is_ending()
                                  ? was_shut_down(name_())
@@ -95,13 +101,13 @@ void Answers::tell_of_failed_post(const wire::CallContext& call, const Error& er
 Status Answers::reply(const wire::CallContext& to, RanAs ran, const Pieces& data) {
     if (data.is_whole()) {
         Hold hold(lead_.mutex());
-        return end_with_reply(to, ran, data, &hold.lock());
+        return end_with_reply(to, ran, data, hold.lock());
     }
     ByteBuffer room;
     const bool in_parts = data.size() > wire::kPayloadBytesMax && to.node != routes_.id();
     const Pieces one = in_parts || data.size() > wire::kMessageBytesMax ? data : Pieces(data.joined(room));
     Hold hold(lead_.mutex());
-    return end_with_reply(to, ran, one, &hold.lock());
+    return end_with_reply(to, ran, one, hold.lock());
 }
 
 void Answers::reply_error(const wire::CallContext& to, const Error& error) {

@@ -53,13 +53,14 @@ public:
     void reply_error(const wire::CallContext& to, const Error& error) EXCLUDES(lock_of<EngineLock>);
 
     // ---- by threads that hold it
-    // The same; where `lock` is null it does not wait, and the result is one frame.
-    [[nodiscard]] Status end_with_reply(const wire::CallContext& call, RanAs ran, const Pieces& data, HeldLock* lock)
-        REQUIRES(lock_of<EngineLock>);
+    // Does not wait. `data`: of one frame.
+    void end_at_once(const wire::CallContext& call, RanAs ran, Bytes data = {}) REQUIRES(lock_of<EngineLock>);
     // A post that failed is a line in the log.
     void end_with_error(const wire::CallContext& call, const Error& error) noexcept REQUIRES(lock_of<EngineLock>);
 
 private:
+    [[nodiscard]] Status end_with_reply(const wire::CallContext& call, RanAs ran, const Pieces& data, HeldLock& lock)
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool reply_at_once(const wire::CallContext& call, RanAs ran, Bytes data)
         REQUIRES(lock_of<EngineLock>);
     // False: the caller's node does not take them.

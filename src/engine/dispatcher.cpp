@@ -258,7 +258,7 @@ unsigned Dispatcher::serve_local(Lead::Turn& turn) {
 
 Dispatcher::Taken Dispatcher::on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
     if (frame.header.kind == Kind::ping) {
-        (void)answers_.end_with_reply(wire::context_of(frame), RanAs::resident, {}, nullptr);
+        answers_.end_at_once(wire::context_of(frame), RanAs::resident);
         return Taken::done;
     }
     if (ThreadRuns::nested() > kNestedMax)
@@ -405,7 +405,7 @@ Dispatcher::Taken Dispatcher::run(Run& run, const wire::Frame& frame, Lead::Turn
         for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
             (void)run_one(run, frame, payload.subspan(at, bytes), false);
     });
-    if (!ended) (void)answers_.end_with_reply(wire::context_of(frame), run.ran, {}, nullptr);
+    if (!ended) answers_.end_at_once(wire::context_of(frame), run.ran);
     return run.handed_over ? Taken::held : Taken::done;
 }
 
@@ -509,7 +509,7 @@ void Dispatcher::on_load(const PeerState& from, const wire::Frame& frame) {
         }
         const Bytes answer = rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax));
         const Hold hold(lead_.mutex());
-        (void)answers_.end_with_reply(to, RanAs::image, answer, nullptr);
+        answers_.end_at_once(to, RanAs::image, answer);
     };
     const Status queued = cache_->load_later(package, loaded_later, to.node);
     if (!queued) answers_.end_with_error(to, queued.error());

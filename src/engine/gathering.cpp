@@ -105,7 +105,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
     if (gathering.state_ == Gathering::State::called && !here.ended && here.answer_lost)
         beside_.answers.end_with_error(here.call, no_memory());
     else if (gathering.state_ == Gathering::State::called && !here.ended && here.call.wants_reply)
-        (void)beside_.answers.end_with_reply(here.call, run.ran, {}, nullptr);
+        beside_.answers.end_at_once(here.call, run.ran);
     return true;
 }
 
@@ -115,8 +115,7 @@ bool Gathering::is_own(const wire::Frame& frame) const {
     if (frame.header.kind == Kind::part && frame.extra.size() == sizeof(wire::Part))
         return wire::copy_of<wire::Part>(frame.extra).number == number_;
     return frame.header.kind == Kind::call && (frame.header.flags & wire::kParts) != 0 &&
-           frame.payload.size() == sizeof(wire::Staged) &&
-           wire::copy_of<wire::Staged>(frame.payload).number == number_;
+           frame.payload.size() == sizeof(wire::Staged) && wire::copy_of<wire::Staged>(frame.payload).number == number_;
 }
 
 bool Gathering::keeps_mailbox() {

@@ -142,7 +142,8 @@ void LinkEnds::keep_replies_of(PeerState& peer) {
     const auto keep = [&](const ByteBuffer& bytes) REQUIRES(lock_of<EngineLock>) {
         const wire::Frame frame = wire::frame_in(bytes);
         // A direct peer could write there: what it made of them may be no frame any more.
-        if (!wire::wrong_shape(frame, false, peer.identity().features).empty() || !wire::is_answer(frame.header.kind)) return;
+        if (!wire::wrong_shape(frame, false, peer.identity().features).empty() || !wire::is_answer(frame.header.kind))
+            return;
         (void)absent_.keep(peer.id(), frame.header, frame.extra, frame.payload, Clock::now());
     };
     for (const ByteBuffer& untaken : peer.link()->untaken(Traffic::replies)) keep(untaken);

@@ -34,7 +34,7 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     peer->meet(std::move(meeting.peer), name, std::move(link), ++meetings_, std::move(meeting.hang_up));
     try {
         enter(*peer, meeting.resident);
-        log().info("{}: met {} ({} lane)", name_(), who(*peer), peer->lane());
+        log().info("{}: met {} ({} lane)", name_(), who(*peer), fabric::name_of(peer->lane()));
     } catch (const std::bad_alloc&) {
         link_ends_.lose(*peer, Error(ErrorCode::overloaded, "no memory"));
         throw;
@@ -121,7 +121,18 @@ std::size_t Peers::count() const {
 
 NodeDescription Peers::describe(const PeerState& peer) const {
     const Hold hold(lead_.mutex());
-    return {peer.id(), peer.identity().address, peer.identity().triple, peer.lane(), peer.identity().node_count};
+    const PeerIdentity& is = peer.identity();
+    return {peer.id(), is.address, is.triple, std::string(fabric::name_of(peer.lane())), is.node_count};
+}
+
+NodeId Peers::id_of(const PeerState& peer) const {
+    const Hold hold(lead_.mutex());
+    return peer.id();
+}
+
+fabric::Lane Peers::lane_of(const PeerState& peer) const {
+    const Hold hold(lead_.mutex());
+    return peer.lane();
 }
 
 Peer::Counters Peers::counters(const PeerState& peer) const {

@@ -86,6 +86,8 @@ public:
     [[nodiscard]] std::size_t count() const EXCLUDES(lock_of<EngineLock>);
     // Copies: a reconnect changes what a peer is.
     [[nodiscard]] NodeDescription describe(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] NodeId id_of(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] fabric::Lane lane_of(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Peer::Counters counters(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
 
     // ---- by the leader

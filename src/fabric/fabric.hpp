@@ -47,6 +47,13 @@ constexpr std::size_t index_of(Traffic traffic) {
     return static_cast<std::size_t>(traffic);
 }
 
+// How a link moves its frames. `direct`: it writes them into memory that both processes have mapped; so the peer is on this machine, and
+// memory that it offers can be mapped here. `none`: it is not connected.
+enum class Lane : std::uint8_t { none, direct, message };
+[[nodiscard]] constexpr std::string_view name_of(Lane lane) {
+    return lane == Lane::direct ? "direct" : lane == Lane::message ? "message" : "none";
+}
+
 class Link : public std::enable_shared_from_this<Link> {
 public:
     virtual ~Link() = default;
@@ -59,8 +66,7 @@ public:
     [[nodiscard]] virtual Status connect(Bytes peer_offer) = 0;
     // Both ends have connected: releases what the peer needed only to connect.
     virtual void settled() {}
-    // "direct" or "message" once connected; for messages and reports.
-    [[nodiscard]] virtual std::string_view lane() const = 0;
+    [[nodiscard]] virtual Lane lane() const = 0;
 
     // Whether its frames are sent by messages, which need calls of progress().
     [[nodiscard]] bool by_messages() const { return by_messages_; }

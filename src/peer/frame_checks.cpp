@@ -14,7 +14,8 @@ std::optional<Error> FrameChecks::wrong_with(const PeerState& from, const wire::
                      fmt::format("{} sent {} {}", who(from),
                                  index < wire::kKindRules.size() ? wire::kKindRules[index].name : "a frame", what));
     };
-    if (const std::string_view shape = wire::wrong_shape(frame, among == Traffic::calls, from.identity().features); !shape.empty())
+    if (const std::string_view shape = wire::wrong_shape(frame, among == Traffic::calls, from.identity().features);
+        !shape.empty())
         return wrong(shape);
     const bool fellow = from.is_fellow();
     const bool known = home_of(header.node) < std::max(1U, routes_.node_count());
@@ -32,7 +33,7 @@ std::optional<Error> FrameChecks::wrong_with(const PeerState& from, const wire::
             break;
         case wire::Names::anybody: break;
     }
-    // Only members pass on others' code. They are not to blame for what is wrong with it (refuse_code), so nobody else may say so.
+    // Only members pass on others' code. They are not to blame for what is wrong with it, so nobody else may say so.
     if (rule.hops == wire::Hops::passed_on && header.hops != 0 && !fellow) return wrong("as another's");
     // A client is sent no code, whoever asks for that.
     if (rule.brings_code && rule.routed != wire::Routed::no && is_client(header.node) && header.node != from.my_id())

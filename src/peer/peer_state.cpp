@@ -22,12 +22,11 @@ Peer::Counters PeerState::all_counters() const {
 void PeerState::meet(PeerIdentity as, NodeId back, std::shared_ptr<fabric::Link> link, std::uint64_t number,
                      HangUp hang_up) {
     require(!link_ && link != nullptr && number != 0);
-    std::string lane(link->lane());  // first: there may be no memory
     if (as.address.empty()) as.address = std::move(identity_.address);
     identity_ = std::move(as);
     has_residents_.store(identity_.has_residents, std::memory_order_relaxed);
     back_ = back;
-    lane_ = std::move(lane);
+    lane_ = link->lane();
     link_ = std::move(link);
     hang_up_ = std::move(hang_up);
     meeting_.store(number, std::memory_order_relaxed);

@@ -99,7 +99,7 @@ public:
     // Counts the engine's meetings: by which this link came; 0: there is none. What the peer keeps for this node (buffers) ends with it.
     [[nodiscard]] std::uint64_t meeting() const { return meeting_.load(std::memory_order_relaxed); }
     // Of the link, or of the last one.
-    [[nodiscard]] const std::string& lane() const REQUIRES(lock_of<EngineLock>) { return lane_; }
+    [[nodiscard]] fabric::Lane lane() const REQUIRES(lock_of<EngineLock>) { return lane_; }
     // Why the link is of no use any more, as somebody has noticed; the leader ends it soon.
     [[nodiscard]] const std::optional<Error>& lost() const REQUIRES(lock_of<EngineLock>) { return lost_; }
     // Why there is no link: the reason that the last one ended, from the beginning of its end.
@@ -186,7 +186,7 @@ private:
 
     std::shared_ptr<fabric::Link> link_ GUARDED_BY(lock_of<EngineLock>);
     std::atomic<std::uint64_t> meeting_{0};  // written under the lock
-    std::string lane_ GUARDED_BY(lock_of<EngineLock>);
+    fabric::Lane lane_ GUARDED_BY(lock_of<EngineLock>) = fabric::Lane::none;
     std::optional<Error> lost_ GUARDED_BY(lock_of<EngineLock>);
     std::optional<TimePoint> broken_since_ GUARDED_BY(lock_of<EngineLock>);
     std::optional<bool> left_as_member_ GUARDED_BY(lock_of<EngineLock>);

@@ -62,7 +62,7 @@ protected:
         const Status status = b->connect(offer.bytes());
         ASSERT_FALSE(status) << what;
         EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << what << ": " << status.error().message();
-        EXPECT_EQ("none", b->lane()) << what;
+        EXPECT_EQ(Lane::none, b->lane()) << what;
         EXPECT_EQ(nullptr, b->reserve(Traffic::calls, wire::kHeaderBytes)) << what;
     }
     // An offer that names this process's file instead of the mailbox.
@@ -91,7 +91,7 @@ TEST_F(Direct, AnOfferIsTakenAsItIsDocumented) {
     EXPECT_EQ(static_cast<std::uint32_t>(getpid()), offer.pid);
     EXPECT_EQ(a->offer(), offer.bytes());
     EXPECT_TRUE(b->connect(offer.bytes()));
-    EXPECT_EQ("direct", b->lane());
+    EXPECT_EQ(Lane::direct, b->lane());
 }
 
 TEST_F(Direct, OffersOfAnythingElseAreRefused) {

@@ -117,7 +117,7 @@ TEST(UcxSharedMemory, AnOfferThatPointsElsewhereIsRefused) {
         const Status status = other->connect(offer);
         ASSERT_FALSE(status) << shift;
         EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << shift;
-        EXPECT_EQ("none", other->lane());
+        EXPECT_EQ(Lane::none, other->lane());
     }
     ByteBuffer stranger = mine->offer();
     stranger[1 + 36] ^= std::byte{1};  // the token

@@ -163,7 +163,7 @@ TEST_F(AnswersTest, AReplyNamesTheCallAndWhoHasRunIt) {
     const std::string text = "twelve bytes";
     {
         const Hold hold(idle_.lead.mutex());
-        EXPECT_TRUE(answers_.end_with_reply(call_from(2), RanAs::resident, Bytes(as_bytes(text)), nullptr));
+        answers_.end_at_once(call_from(2), RanAs::resident, Bytes(as_bytes(text)));
     }
     const auto received = neighbours_.received_by(peer);
     ASSERT_EQ(received.size(), 1U);
@@ -180,7 +180,7 @@ TEST_F(AnswersTest, AReplyNamesTheCallAndWhoHasRunIt) {
 TEST_F(AnswersTest, APostHasNoAnswer) {
     PeerState& peer = neighbours_.add(2);
     const Hold hold(idle_.lead.mutex());
-    EXPECT_TRUE(answers_.end_with_reply(call_from(2, false), RanAs::image, {}, nullptr));
+    answers_.end_at_once(call_from(2, false), RanAs::image);
     answers_.end_with_error(call_from(2, false), Error(ErrorCode::failed, "nobody hears of it"));
     EXPECT_TRUE(neighbours_.received_by(peer).empty());
 }
@@ -202,7 +202,7 @@ TEST_F(AnswersTest, AnAnswerToThisNodeEndsItsCall) {
     wire::CallContext to = call_from(neighbours_.routes.id());
     to.generation = own.generation;
     to.call = own.slot;
-    EXPECT_TRUE(answers_.end_with_reply(to, RanAs::image, Bytes(as_bytes(std::string_view("here"))), nullptr));
+    answers_.end_at_once(to, RanAs::image, Bytes(as_bytes(std::string_view("here"))));
     EXPECT_EQ(as_text(own_calls_.table().find(own)->data()), "here");
 }
 
@@ -213,8 +213,8 @@ TEST_F(AnswersTest, RepliesKeepTheirOrderWhereSomeWaitForRoom) {
     {
         const Hold hold(idle_.lead.mutex());
         for (; peer.outbox_of(Traffic::replies).is_empty(); ++sent)
-            ASSERT_TRUE(answers_.end_with_reply(call_from(2), RanAs::image, large, nullptr));
-        EXPECT_TRUE(answers_.end_with_reply(call_from(2), RanAs::image, {}, nullptr));  // for which there is room
+            answers_.end_at_once(call_from(2), RanAs::image, large);
+        answers_.end_at_once(call_from(2), RanAs::image);  // for which there is room
     }
     EXPECT_EQ(neighbours_.received_by(peer).size(), sent - 1);
     EXPECT_EQ(neighbours_.sender.flush(peer), 2U);

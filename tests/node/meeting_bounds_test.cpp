@@ -26,7 +26,7 @@ public:
     }
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes) override { return {}; }
-    [[nodiscard]] std::string_view lane() const override { return "none"; }
+    [[nodiscard]] fabric::Lane lane() const override { return fabric::Lane::none; }
 
 protected:
     void transmit(fabric::Traffic, std::uint64_t, std::size_t) override {}

@@ -35,7 +35,7 @@ public:
     [[nodiscard]] Status connect(Bytes /*peer_offer*/) override {
         return fail(ErrorCode::unsupported, "the link goes nowhere");
     }
-    [[nodiscard]] std::string_view lane() const override { return "none"; }
+    [[nodiscard]] fabric::Lane lane() const override { return fabric::Lane::none; }
     // As where a socket is closed at its other end.
     void end_transport(std::string_view why) { end_with(Error(ErrorCode::disconnected, std::string(why))); }
 

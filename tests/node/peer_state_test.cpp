@@ -61,7 +61,7 @@ TEST_F(PeerLife, AMeetingMakesItWhoItIs) {
     met();
     EXPECT_NE(peer_.meeting(), 0U);
     EXPECT_EQ(peer_.link(), link_);
-    EXPECT_EQ(peer_.lane(), "none");
+    EXPECT_EQ(peer_.lane(), fabric::Lane::none);
     EXPECT_TRUE(peer_.linked() && peer_.clear_way());
     EXPECT_TRUE(peer_.is_member() && peer_.is_fellow() && peer_.has_residents());
     EXPECT_FALSE(peer_.is_foreign());

@@ -47,7 +47,7 @@ public:
             outgoing_[i] = RingWriter(mirror_->rings[i], &own_->region.credits[i], remote_->region.owner);
         return {};
     }
-    [[nodiscard]] std::string_view lane() const override { return remote_ ? "message" : "none"; }
+    [[nodiscard]] Lane lane() const override { return remote_ ? Lane::message : Lane::none; }
 
     unsigned carry();
     [[nodiscard]] bool busy() const { return broken() == nullptr && (!flights_.empty() || !credits_.empty()); }

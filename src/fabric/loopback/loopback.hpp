@@ -60,7 +60,7 @@ public:
 
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
-    [[nodiscard]] std::string_view lane() const override { return remote_ ? "direct" : "none"; }
+    [[nodiscard]] Lane lane() const override { return remote_ ? Lane::direct : Lane::none; }
     void announce_sleep(bool asleep);
 
 protected:

@@ -34,7 +34,7 @@ public:
     // Empty, because the two ends are connected already.
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
-    [[nodiscard]] std::string_view lane() const override { return "message"; }
+    [[nodiscard]] Lane lane() const override { return Lane::message; }
 
     // For StreamLanes. Receives what has arrived, small parts by way of `scratch`: a bounded amount per call, so that other links get
     // their turn. Returns the number of messages that were completed; the end of the link counts as one.

@@ -49,8 +49,8 @@ public:
 
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
-    [[nodiscard]] std::string_view lane() const override {
-        return remote_ != nullptr ? "direct" : messages_ ? "message" : "none";
+    [[nodiscard]] Lane lane() const override {
+        return remote_ != nullptr ? Lane::direct : messages_ ? Lane::message : Lane::none;
     }
 
     // Called by the fabric with messages that its workers received for this link.
