@@ -76,7 +76,7 @@ void LinkEnds::clean_up(PeerState& peer) {
                          Error(ErrorCode::disconnected,
                                fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone())));
     const bool member = leave_routes(peer);
-    memory_.free_all_of(peer.back());
+    for (Service* const service : services_) service->peer_left(peer.back());
     end_sent_on(peer, member, not_sent);
     exchange_.peer_left(peer);
     peer.hang_up(why);

@@ -23,7 +23,7 @@
 #include "peer/code_exchange.hpp"
 #include "peer/frame_checks.hpp"
 #include "peer/payload_parts.hpp"
-#include "services/memory.hpp"
+#include "services/service.hpp"
 
 namespace rove {
 
@@ -41,7 +41,7 @@ public:
         OwnCalls& own_calls;
         CodeExchange& exchange;
         PayloadParts& payload_parts;
-        MemoryTable& memory;
+        Services services;
         Complaints& complaints;
         std::function<std::string()> name;  // of this node, for messages
     };
@@ -56,7 +56,7 @@ public:
           own_calls_(beside.own_calls),
           exchange_(beside.exchange),
           payload_parts_(beside.payload_parts),
-          memory_(beside.memory),
+          services_(beside.services),
           complaints_(beside.complaints),
           name_(std::move(beside.name)) {}
 
@@ -100,7 +100,7 @@ private:
     OwnCalls& own_calls_;
     CodeExchange& exchange_;
     PayloadParts& payload_parts_;
-    MemoryTable& memory_;
+    const Services services_;
     Complaints& complaints_;
     const std::function<std::string()> name_;
     std::vector<std::shared_ptr<fabric::Link>> buried_ GUARDED_BY(lock_of<EngineLock>);

@@ -4,6 +4,8 @@
 // engine's lock, and none of the others. A call from one node to another takes none of them once both know its function.
 #pragma once
 
+#include <array>
+
 #include "peer/absent_members.hpp"
 #include "peer/complaints.hpp"
 #include "peer/node_ids.hpp"
@@ -20,6 +22,7 @@ struct SharedState {
     AbsentMembers absent;   // members without a link
     OwnFunctions own_functions;
     MemoryTable memory;
+    const std::array<Service*, 1> services{&memory};
 };
 
 }  // namespace rove

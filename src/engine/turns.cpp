@@ -193,17 +193,18 @@ unsigned Turns::housekeep(Lead::Turn& turn) {
 
 // Unmapping and freeing take long: without the lock, and with a look at the mailboxes between one step and the next.
 unsigned Turns::give_back_memory(Lead::Turn& turn, TimePoint now) {
-    const bool doomed = memory_.has_doomed(), dropped = !link_ends_.dropped().is_empty();
-    if (!doomed && !dropped && !spare_memory_->is_due(now)) return 0;
-    if (doomed || dropped) housekeeping_.hurry();
+    const bool at_work = std::ranges::any_of(services_, &Service::has_work), dropped = !link_ends_.dropped().is_empty();
+    if (!at_work && !dropped && !spare_memory_->is_due(now)) return 0;
+    if (at_work || dropped) housekeeping_.hurry();
     std::vector<ByteBuffer> some = link_ends_.dropped().some();
     {
         const HeldLock::Released free(turn.lock);
         some.clear();
-        if (doomed) memory_.sweep();
+        for (Service* const service : services_)
+            if (service->has_work()) service->work();
         spare_memory_->trim(now);
     }
-    return doomed || dropped ? 1 : 0;
+    return at_work || dropped ? 1 : 0;
 }
 
 // ---- for a run that reads its payload while it leads

@@ -11,6 +11,7 @@
 
 #include "engine/dispatcher.hpp"
 #include "engine/peers.hpp"
+#include "services/service.hpp"
 
 namespace rove {
 
@@ -29,7 +30,7 @@ public:
         PayloadParts& payload_parts;
         AbsentMembers& absent;
         HousekeepingClock& housekeeping;
-        MemoryTable& memory;
+        Services services;
         const std::unique_ptr<fabric::Fabric>& fabric;
         const std::shared_ptr<SpareMemory>& spare_memory;
     };
@@ -45,7 +46,7 @@ public:
           payload_parts_(beside.payload_parts),
           absent_(beside.absent),
           housekeeping_(beside.housekeeping),
-          memory_(beside.memory),
+          services_(beside.services),
           fabric_(beside.fabric),
           spare_memory_(beside.spare_memory) {}
 
@@ -81,7 +82,7 @@ private:
     PayloadParts& payload_parts_;
     AbsentMembers& absent_;
     HousekeepingClock& housekeeping_;
-    MemoryTable& memory_;
+    const Services services_;
     const std::unique_ptr<fabric::Fabric>& fabric_;
     const std::shared_ptr<SpareMemory>& spare_memory_;
     bool was_cut_short_ GUARDED_BY(lock_of<EngineLock>) = false;    // the last turn lost the lead before tend()

@@ -55,7 +55,7 @@ Error no_such(const rove_here* here, std::uint64_t bytes) {
 // A part of a block, which is kept in `kept`; empty, with the call failed, where there is none.
 std::optional<std::span<std::byte>> part_of(rove_here* here, const wire::MemoryPart& part,
                                             std::shared_ptr<Block>& kept) {
-    kept = here->node().memory().find(part.key);
+    kept = here->node().shared().memory.find(part.key);
     if (kept && part.offset <= kept->bytes().size() && part.bytes <= kept->bytes().size() - part.offset)
         return kept->bytes().subspan(part.offset, part.bytes);
     end_with(here, no_such(here, part.bytes));
@@ -70,20 +70,21 @@ bool knows_owner(rove_here* here) {
 void allocate(rove_here* here, const void* payload, std::size_t size) {
     const auto bytes = head_of<std::uint64_t>(here, bytes_of(payload, size));
     if (!bytes) return;
-    const Result<wire::MemoryPlace> place = here->node().memory().allocate(*bytes, here->call.node);
+    const Result<wire::MemoryPlace> place = here->node().shared().memory.allocate(*bytes, here->call.node);
     if (!place)
         return end_with(here, Error(place.error().code(), here->node().name() + ": " + place.error().message()));
     // The caller may have gone while this was made: all that it owned was freed without it. If it goes later, this is freed with the rest.
-    if (!knows_owner(here)) here->node().memory().free(place->key);
+    if (!knows_owner(here)) here->node().shared().memory.free(place->key);
     (void)rove_reply(here, &*place, sizeof *place);
 }
 
 void free_block(rove_here* here, const void* payload, std::size_t size) {
-    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size))) here->node().memory().free(*key);
+    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size))) here->node().shared().memory.free(*key);
 }
 
 void mapped(rove_here* here, const void* payload, std::size_t size) {
-    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size))) here->node().memory().mapped(*key);
+    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size)))
+        here->node().shared().memory.mapped(*key);
 }
 
 void put(rove_here* here, const void* payload, std::size_t size) {

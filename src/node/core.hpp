@@ -53,7 +53,8 @@ public:
     // lead this one.
     [[nodiscard]] Engine& first_engine() { return *engines_.front(); }
     [[nodiscard]] NodeIds& ids() { return shared_.ids; }
-    [[nodiscard]] MemoryTable& memory() { return shared_.memory; }
+    // What the functions that every node has work on (built_ins.hpp).
+    [[nodiscard]] SharedState& shared() { return shared_; }
     [[nodiscard]] NodeFunctions& functions() { return functions_; }
     [[nodiscard]] Objects& objects() { return objects_; }
 

@@ -276,7 +276,7 @@ void* rove_object(rove_here* here, const char* name, const char* type) noexcept 
 
 int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t bytes, void** out) noexcept try {
     if (here->engine->is_inherited()) return failed(here->node().why_unusable());
-    std::shared_ptr<rove::Block> block = here->node().memory().find(key);
+    std::shared_ptr<rove::Block> block = here->node().shared().memory.find(key);
     if (!block || offset > block->bytes().size() || bytes > block->bytes().size() - offset)
         return failed(
             ErrorCode::invalid,

@@ -167,7 +167,7 @@ void MemoryTable::free(std::uint64_t key) {
     give_room_back(*last->owner_, last->bytes_.size(), last->heap_ == nullptr);
 }
 
-void MemoryTable::free_all_of(NodeId node) {
+void MemoryTable::peer_left(NodeId node) {
     const LockOf lock(mutex_);
     const auto found = owners_.find(node);
     if (found == owners_.end()) return;
@@ -210,7 +210,7 @@ std::size_t MemoryTable::sweep() {
     return doomed.size() + (large ? 1 : 0);
 }
 
-bool MemoryTable::has_doomed() const {
+bool MemoryTable::has_work() const {
     const LockOf lock(mutex_);
     return !gone_.empty();
 }

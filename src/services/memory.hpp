@@ -18,6 +18,7 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "rove/rove.h"
+#include "services/service.hpp"
 #include "wire/memory.hpp"
 
 namespace rove {
@@ -58,7 +59,7 @@ private:
     std::list<std::uint64_t>::iterator owned_ GUARDED_BY(lock_of<MemoryTable>);  // its place among its owner's
 };
 
-class MemoryTable {
+class MemoryTable final : public Service {
 public:
     // Allocations at once. Small ones cost some 256 bytes of the table: 256 MiB. One peer has a quarter of them at most, so that
     // others find some; of bytes it may have all, because a node with one client is the common case.
@@ -74,13 +75,13 @@ public:
 
     [[nodiscard]] Result<wire::MemoryPlace> allocate(std::uint64_t bytes, NodeId owner);  // zeroed; overloaded
     void free(std::uint64_t key);
-    // Takes its buffers from the owner, at a cost that does not depend on their size. sweep() releases the memory itself, which counts until
-    // then.
-    void free_all_of(NodeId owner);
+    // sweep() releases the memory of the peer's buffers, which counts until then.
+    void peer_left(NodeId owner) override;
+    [[nodiscard]] bool has_work() const override;
+    void work() override { (void)sweep(); }
     // Releases some of the memory without an owner. Returns the number of blocks, or parts of one, that it released; 0: there were none. Takes
     // some milliseconds, so it is called by threads that hold no lock for which others wait. allocate() calls it, too, if it finds no room.
     std::size_t sweep();
-    [[nodiscard]] bool has_doomed() const;
     // What one sweep() takes, a few milliseconds: removing a block from the tables and closing its file takes a microsecond or two, and
     // giving a page back a quarter of that. A larger block is given back in parts.
     static constexpr std::size_t kDoomedMax = 256;

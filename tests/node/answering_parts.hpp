@@ -1,6 +1,7 @@
 // Parts of an engine that know of peers, beside neighbours whose other end the test reads: OwnCalls, Answers, LinkEnds and Peers.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "engine/own_calls.hpp"
 #include "engine/peers.hpp"
 #include "exchanging.hpp"
+#include "services/memory.hpp"
 
 namespace rove::test {
 
@@ -86,6 +88,7 @@ protected:
     FrameChecks checks_{options_, neighbours_.routes};
     PayloadParts payload_parts_{neighbours_.peers, spare_, &IdleLead::name};
     MemoryTable memory_{1 << 20};
+    const std::array<Service*, 1> services_{&memory_};
     LinkEnds ends_{{.lead = idle_.lead,
                     .runner = idle_.runner,
                     .housekeeping = housekeeping_,
@@ -96,7 +99,7 @@ protected:
                     .own_calls = own_calls_,
                     .exchange = exchange_,
                     .payload_parts = payload_parts_,
-                    .memory = memory_,
+                    .services = services_,
                     .complaints = neighbours_.complaints,
                     .name = &IdleLead::name}};
     char no_engine_ = 0;  // nobody asks it for anything

@@ -176,7 +176,7 @@ TEST_F(BuiltInsTest, WhatSomebodyAllocatesWhoHasGoneIsFreedAtOnce) {
     engine_.peers().lose(guest.peer, guest.peer->meeting(), Error(ErrorCode::disconnected, "it went"));
     (void)turn(far_);
     run(ids_.allocate, in_a_row(std::uint64_t{kRoom}), guest.id);
-    EXPECT_TRUE(node_->memory().allocate(kRoom, far_.id)) << "it takes all the room there is";
+    EXPECT_TRUE(node_->shared().memory.allocate(kRoom, far_.id)) << "it takes all the room there is";
 }
 
 TEST_F(BuiltInsTest, AnAnswerOverTheLimitIsAnErrorAndNoSuccess) {

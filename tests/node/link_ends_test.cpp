@@ -105,7 +105,7 @@ TEST_F(LinkEndsTest, WhatThePeerHadIsForgotten) {
     EXPECT_FALSE(peer.code.sent.contains(Digest{}));
     EXPECT_FALSE(peer.calls.parked);
     EXPECT_EQ(payload_parts_.bytes(), 0U);
-    EXPECT_TRUE(memory_.has_doomed()) << place.key;
+    EXPECT_TRUE(memory_.has_work()) << place.key;
 }
 
 TEST_F(LinkEndsTest, WhatWaitedForRoomWasNotSentOn) {

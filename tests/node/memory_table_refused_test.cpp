@@ -34,14 +34,14 @@ TEST(MemoryTable, WhatFindsNoMemoryIsNotCountedAndHarmsNothing) {
             }
             const bool in_want = refused_in == 0;
             refused_in = 0;
-            if (made) table.free_all_of(1);
+            if (made) table.peer_left(1);
             while (table.sweep() > 0) {
             }
             if (!in_want) break;
             // All of the room is there still, and all files that may wait.
             for (std::size_t i = 0; i < MemoryTable::kUnmappedFilesMax + 2; ++i)
                 ASSERT_TRUE(table.allocate(kBytes, 2)) << i << " without the allocation " << refused;
-            table.free_all_of(2);
+            table.peer_left(2);
             while (table.sweep() > 0) {
             }
         }

@@ -33,7 +33,7 @@ TEST(MemoryTable, BytesAreBoundedUntilTheyAreFreed) {
     const auto again = table.allocate(kBytes / 2, 1);
     ASSERT_TRUE(again);
     EXPECT_TRUE(is_full());
-    table.free_all_of(1);
+    table.peer_left(1);
     EXPECT_EQ(table.find(again->key), nullptr);
     ASSERT_TRUE(table.allocate(kBytes / 2, 3));
     EXPECT_TRUE(is_full());
@@ -52,7 +52,7 @@ TEST(MemoryTable, WhatAnOwnerLeavesIsTakenAwayInSteps) {
         ASSERT_TRUE(place);
         keys.push_back(place->key);
     }
-    table.free_all_of(1);
+    table.peer_left(1);
     for (const std::uint64_t key : keys) {
         ASSERT_EQ(table.find(key), nullptr);
         table.free(key);  // of no use any more, and no harm
@@ -64,7 +64,7 @@ TEST(MemoryTable, WhatAnOwnerLeavesIsTakenAwayInSteps) {
     EXPECT_NE(table.find(other->key), nullptr);
     EXPECT_NE(table.find(again->key), nullptr);
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(table.allocate(MemoryTable::kDoomedBytesMax, 3));
-    table.free_all_of(3);
+    table.peer_left(3);
     for (int i = 0; i < 2; ++i) EXPECT_EQ(table.sweep(), 1U);
     EXPECT_EQ(table.sweep(), 0U);
 }
@@ -93,16 +93,16 @@ TEST(MemoryTable, ALargeBlockIsGivenBackInParts) {
     const std::shared_ptr<Block> user = table.find(in_use->key);
     std::memset(user->bytes().data(), 'y', kBytes);
     used.reset();
-    table.free_all_of(1);
+    table.peer_left(1);
     for (std::size_t part = 1; part < kParts; ++part) {
         EXPECT_EQ(table.sweep(), 1U);
         EXPECT_EQ(pages_of(place->inode), (kParts - part) * MemoryTable::kDoomedBytesMax / kPage);
     }
     EXPECT_EQ(table.sweep(), 1U);
     EXPECT_EQ(pages_of(place->inode), 0U);
-    table.free_all_of(2);
+    table.peer_left(2);
     EXPECT_EQ(table.sweep(), 1U);
-    EXPECT_FALSE(table.has_doomed() && table.sweep() > 0);
+    EXPECT_FALSE(table.has_work() && table.sweep() > 0);
     EXPECT_EQ(user->bytes().back(), std::byte{'y'});
 }
 
@@ -111,8 +111,8 @@ TEST(MemoryTable, WhatAnOwnerLeftCountsUntilItIsGone) {
     constexpr std::size_t kBytes = 1UL << 20U;
     MemoryTable table(4 * kBytes);
     for (int i = 0; i < 4; ++i) ASSERT_TRUE(table.allocate(kBytes, 1));
-    table.free_all_of(1);
-    ASSERT_TRUE(table.has_doomed());
+    table.peer_left(1);
+    ASSERT_TRUE(table.has_work());
     const auto next = table.allocate(4 * kBytes, 2);  // which takes it away for this
     ASSERT_TRUE(next);
     EXPECT_EQ(table.sweep(), 0U);
@@ -124,7 +124,7 @@ TEST(MemoryTable, OnePeerHasAShareOfTheBuffers) {
     for (std::size_t i = 0; i < MemoryTable::kBlocksOfPeerMax; ++i) ASSERT_TRUE(table.allocate(1, 1)) << i;
     EXPECT_FALSE(table.allocate(1, 1));
     EXPECT_TRUE(table.allocate(1, 2));
-    table.free_all_of(1);
+    table.peer_left(1);
     EXPECT_TRUE(table.allocate(1, 1));
 }
 
@@ -159,7 +159,7 @@ TEST(MemoryTable, OnlyMappingsThatAreThereAreCounted) {
     for (std::size_t i = 0; i < MemoryTable::kMappingsMax; ++i) ASSERT_TRUE(is_mapped()) << i << " were freed";
     for (std::size_t i = 0; i < MemoryTable::kMappingsMax; ++i) ASSERT_TRUE(table.allocate(kBytes, 2));
     EXPECT_FALSE(is_mapped());
-    table.free_all_of(2);
+    table.peer_left(2);
     while (table.sweep() > 0) {
     }
     EXPECT_TRUE(is_mapped()) << "their owner has gone";

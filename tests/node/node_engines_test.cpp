@@ -180,7 +180,7 @@ TEST_F(NodeOfTwoEngines, KnowsTheOwnersOfBoth) {
     rove_here here{&engine(0), nullptr, {.node = kSecond}, RanAs::resident};
     const std::uint64_t bytes = kBufferBytes;
     Residents::find(built_ins().allocate)->entry(&here, &bytes, sizeof bytes);
-    EXPECT_FALSE(core_->memory().allocate(1, kFirst)) << "all of it is taken";
+    EXPECT_FALSE(core_->shared().memory.allocate(1, kFirst)) << "all of it is taken";
 }
 
 TEST_F(NodeOfTwoEngines, AThreadWaitsForTheFirstOfCallsOfBoth) {
