@@ -12,6 +12,8 @@
 #include "lead/housekeeping_clock.hpp"
 #include "neighbours.hpp"
 #include "peer/frame_checks.hpp"
+#include "peer/in_parts.hpp"
+#include "peer/lately_known.hpp"
 #include "peer/payload_parts.hpp"
 #include "soon.hpp"
 
@@ -35,6 +37,41 @@ TEST(HousekeepingClockTest, IsDueAtOnceAndThenByFramesAndTime) {
     EXPECT_TRUE(clock.advance(0)) << "something waits for it";
     clock.look_soon();
     EXPECT_FALSE(clock.advance(0)) << "a look is not haste";
+}
+
+TEST(InPartsTest, CountsPartsThatFollowOneAnotherToTheEnd) {
+    InParts whole(10);
+    EXPECT_TRUE(whole.take(0, 10, 4));
+    EXPECT_FALSE(whole.take(0, 10, 4)) << "the same one again";
+    EXPECT_FALSE(whole.take(5, 10, 1)) << "with a gap";
+    EXPECT_FALSE(whole.take(4, 12, 6)) << "of something larger";
+    EXPECT_FALSE(whole.take(4, 10, 7)) << "beyond its end";
+    EXPECT_FALSE(whole.take(4, 10, ~std::size_t{0})) << "with bytes that wrap around";
+    EXPECT_EQ(whole.arrived(), 4U);
+    EXPECT_FALSE(whole.is_whole());
+    EXPECT_TRUE(whole.take(4, 10, 6));
+    EXPECT_TRUE(whole.is_whole());
+    EXPECT_FALSE(whole.take(10, 10, 1));
+}
+
+TEST(LatelyKnownTest, ForgetsWhatWasSetLongestAgo) {
+    LatelyKnown<int, int, 8> known;
+    EXPECT_TRUE(known.empty());
+    for (int key = 0; key < 100; ++key) {
+        known.set(key, -key);
+        for (int late = std::max(0, key - 3); late <= key; ++late) {
+            ASSERT_NE(known.find(late), nullptr) << late << " of " << key;
+            EXPECT_EQ(*known.find(late), -late);
+        }
+        int found = 0;
+        for (int old = 0; old <= key; ++old) found += known.find(old) != nullptr ? 1 : 0;
+        EXPECT_LE(found, 8);
+    }
+    known.set(99, 5);
+    EXPECT_EQ(*known.find(99), 5) << "the newer value";
+    known.clear();
+    EXPECT_TRUE(known.empty());
+    EXPECT_EQ(known.find(99), nullptr);
 }
 
 class LocalFramesTest : public testing::Test {
