@@ -6,8 +6,9 @@
 //
 // Ownership: the copies of a Buffer, and the parts that `+` and subspan make of it, share one allocation. It is freed after the last of
 // them is destroyed, or when this process ends. It belongs to the link over which it was allocated: if that link is lost, every use of the
-// buffer is `disconnected`, also after the node was met again. Destructors never wait and never throw, and may run after the Node's.
-// Threads: any. Two transfers that overlap are for the caller to prevent, and so is a transfer from memory that is being changed.
+// buffer is `disconnected`, also after the two nodes have connected again. Destructors never wait and never throw, and may run after the
+// Node's.
+// Threads: any. The caller must prevent transfers that overlap, and transfers from memory that is being changed.
 // Cost: if the node is on the same machine, put and get are one copy, straight to or from its memory; otherwise calls of 16 MiB.
 #pragma once
 
@@ -37,7 +38,7 @@ public:
     Buffer() = default;  // refers to nothing; every use is invalid
     [[nodiscard]] std::uint32_t node() const { return memory().peer().node(); }
     [[nodiscard]] std::size_t size() const noexcept { return count_; }
-    // The rest from `index` on, and a part. They keep the whole allocation alive. invalid: beyond the end.
+    // The elements from `index` on, all or `count` of them. They keep the whole allocation alive. invalid: beyond the end.
     [[nodiscard]] Buffer operator+(std::size_t index) const {
         return subspan(index, index <= count_ ? count_ - index : 0);
     }
@@ -65,7 +66,7 @@ private:
 };
 
 // Copies all of `from` to the beginning of `to`, from any node to any other: directly where the two nodes know each other, otherwise
-// through this process. invalid: `to` is smaller. The Call's end is the copy's.
+// through this process. invalid: `to` is smaller. The Call ends when the copy is complete.
 template <typename T>
 Call<> copy(Within limit, const Buffer<T>& from, const Buffer<T>& to);
 template <typename T>

@@ -88,7 +88,7 @@ private:
 
     detail::Pending pending_;
     std::span<std::byte> into_;  // the caller's memory for the whole result
-    bool ended_ = false;         // without having been sent
+    bool ended_ = false;         // true: a call that has ended without having been sent
 };
 
 // Many calls of one type, as PeerGroup::broadcast returns them. Can be awaited.
@@ -139,7 +139,7 @@ template <typename... Cs>
 auto when_all(Cs&&... calls) {
     return detail::AllOf<Cs...>(std::forward<Cs>(calls)...);
 }
-// The same of many calls of one type: get() returns a std::vector.
+// The same for many calls of one type: get() returns a std::vector.
 template <typename T>
 Calls<T> when_all(std::vector<Call<T>> calls) {
     return Calls<T>(std::move(calls));

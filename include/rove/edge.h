@@ -18,7 +18,7 @@ typedef void (*rove_code)(rove_here* here, const void* payload, size_t size);
 
 /* One call in flight; engine NULL: none. Its owner drops it, once. */
 typedef struct rove_pending {
-    void* engine; /* of the node that made the call */
+    void* engine; /* the engine of the node that made the call */
     uint32_t slot;
     uint32_t generation;
 } rove_pending;
@@ -112,9 +112,9 @@ int rove_pending_gather(const rove_pending* pending,
                         const void** data, size_t* size) ROVE_NOTHROW;
 /* Waits until one of the calls has ended; *which is its index. ROVE_TIMED_OUT: none has. ROVE_INVALID: no calls, or calls of several nodes. */
 int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) ROVE_NOTHROW;
-/* notify(argument) runs once, after the call has ended, in the thread that leads the node. 0: the call has ended already, and notify will not
- * run. notify NULL: withdraws the earlier request, even if the call has ended or was dropped. 1: the earlier notify will not run; 0: it has run, is
- * running, or was forgotten with the call. */
+/* notify(argument) runs once, after the call has ended, in the thread that serves the node. 0: the call has ended already, and notify will not
+ * run. notify NULL: withdraws the earlier request, even if the call has ended or was dropped. 1: the earlier notify will not run; 0: it has
+ * run, is running, or was forgotten with the call. */
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) ROVE_NOTHROW;
 /* Sets a time limit, from now on, if it is shorter than the call's own. */
 void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) ROVE_NOTHROW;

@@ -12,9 +12,9 @@
 // All of these are passed to async, sync and post (rove::Peer, rove::HerePeer) or to PeerGroup::broadcast and reduce, and may be combined:
 // peer.sync(rove::on_worker(rove::exactly(rove::fn<f>)), 1).
 //
-// A function takes its parameters by value, by reference to const, or as a std::span or std::string_view (rove/travel.hpp says which
-// types can be passed). A first parameter rove::Here& tells it where it runs (rove/here.hpp). If a function cannot be sent, the
-// compiler prints one error that begins with "rove: " and says what to do.
+// A function takes its parameters by value, by reference to const, or as a std::span or std::string_view (rove/travel.hpp says which types
+// can be passed). With a first parameter rove::Here& it can ask where it runs (rove/here.hpp). If a function cannot be sent, the compiler
+// prints one error that begins with "rove: " and says what to do.
 //
 // Which code runs there. If the node's program was compiled from the same source, it has the function already: the function is
 // *resident*, and the node runs its own. Otherwise the code travels, if this program was built by rove_add_executable (docs/cpp.md).
@@ -66,7 +66,8 @@ template <typename F>
 }
 
 // A function as it is in the program that calls. Without this, a node whose program has a function of the same name and types runs its own,
-// whatever its body. The code is sent if need be. Not for calls that a function makes through its Here, which send its own code anyway.
+// whatever its body. The code is sent if the node lacks it. Not for calls that a function makes through its Here, which send its own code
+// anyway.
 template <typename F>
 [[nodiscard]] constexpr detail::Exactly<F> exactly(F function) {
     return {std::move(function)};

@@ -32,8 +32,8 @@ class HerePeer {
 public:
     [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
 
-    // As those of rove::Peer. While a function waits for a call, its thread serves the node, and may run other functions on top of it; see
-    // rove::no_nesting.
+    // These work as rove::Peer's do. While a function waits for a call, its thread serves the node, and may run other functions on top of
+    // it; see rove::no_nesting.
     template <typename F, typename... Args>
         requires(!std::is_same_v<F, Within>)
     auto async(const F& function, const Args&... args) const;
@@ -51,9 +51,9 @@ public:
     template <typename F, typename... Args>
     void post(Within limit, const F& function, const Args&... args) const;
 
-    // As that of rove::Peer, on a node to which this one has a link. The memory belongs to this node, and may outlive the function. It calls
-    // librove's C++ functions, so it works in programs that are linked with librove.so, as resident functions are. On a plain `rove node`
-    // the call of a function that uses it ends as `failed`, and the message names the missing symbols.
+    // Works as rove::Peer's does, on a node to which this one has a link. The memory belongs to this node, and may outlive the function. It
+    // calls librove's C++ functions, so it works in programs that are linked with librove.so, as resident functions are. On a plain `rove
+    // node` the call of a function that uses it ends as `failed`, and the message names the missing symbols.
     template <typename T>
     [[nodiscard]] Call<Buffer<T>> allocate(std::size_t count) const;
     template <typename T>
@@ -68,7 +68,7 @@ private:
 
 class Here {
 public:
-    // For a ROVE_ENTRY function in C++, which is given a rove_here.
+    // Makes the Here of a ROVE_ENTRY function in C++, which is given a rove_here.
     explicit Here(rove_here* here) : here_(here) {}
     Here(const Here&) = delete;
 
@@ -94,7 +94,7 @@ public:
     }
     // NodeOptions::host_object of this node.
     [[nodiscard]] void* host_object() const { return rove_host_object(here_); }
-    // For the functions of rove/rove.h.
+    // What the functions of rove/rove.h take.
     [[nodiscard]] rove_here* raw() const noexcept { return here_; }
 
 private:

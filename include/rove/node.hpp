@@ -69,30 +69,30 @@ using NodeId = std::uint32_t;
 //   best  shared memory if both ends are on one machine, otherwise a stream over sockets
 //   shm   shared memory only
 //   tcp   streams only
-//   ucx   UCX's transports (librove-ucx.so), for networks where everybody who can reach a port of this process is trusted with
+//   ucx   UCX's transports (librove-ucx.so), for networks where every program that can reach a port of this process is trusted with
 //         the process, because UCX writes to addresses that messages name. Both ends must choose it
 enum class FabricChoice : std::uint8_t { best, shm, tcp, ucx };
 
 // How a node waits while no frame arrives. Each mode handles a frame that arrives at once equally fast.
 //   latency   spins for ever: for nodes that have a core each
-//   balanced  spins as long as that has been worth while lately (20 us at most), then yields the core, then sleeps
+//   balanced  spins for up to 20 us, for less while other threads want the core, then yields the core, then sleeps
 //   frugal    sleeps as soon as there is nothing to do
 enum class Waiting : std::uint8_t { latency, balanced, frugal };
 
 // The constructor of Node checks these: an option outside its choices is `invalid`, and the message lists them.
 struct NodeOptions {
-    // The address to listen on: "host:port", "[v6]:port" or "unix:PATH"; port 0 chooses a free one. Loopback only. Empty: a client, which
-    // nobody can connect to.
+    // The address to listen on: "host:port", "[v6]:port" or "unix:PATH"; port 0 chooses a free one. Loopback only. Empty: a client, to
+    // which no node can connect.
     std::string listen = {};
     // The address of a node to join. All nodes that have joined one another get dense ids and know each other. Empty: none.
     std::string join = {};
     FabricChoice fabric = FabricChoice::best;
     // Which threads serve the node: receive replies, and run functions and callbacks.
     //   true   threads of the node's own
-    //   false  the thread that is in poll(), or that waits for a call; without them nothing is served, and a post over a socket, which is
-    //          coalesced with others, is sent with the next of them. The serving thread runs functions and callbacks in place. While it is
-    //          in a long one, another thread of the program that waits for a call serves instead; without one nothing is served until the
-    //          function returns, and the serving thread's own wait may end that much later
+    //   false  the thread that is in poll(), or that waits for a call; when no thread does either, nothing is served, and a post over a
+    //          socket, which is coalesced with others, is sent at the next poll() or wait. The serving thread runs functions and callbacks
+    //          in place. While it is in a long one, another thread of the program that waits for a call serves instead; if none waits,
+    //          nothing is served until the function returns, and the serving thread's own wait may end that much later
     bool own_thread = true;
     // How many functions that run long (half a millisecond and more) may run at once, if the node has threads of its own: 1 to 64. More of
     // them wait in their mailboxes; other nodes are still served. Calls from one node begin in their order, so calls that a node sends
@@ -177,7 +177,7 @@ private:
 // The result of a call, with its circumstances.
 struct Reply {
     std::vector<std::byte> data;
-    NodeId node = 0;  // on which the function ended
+    NodeId node = 0;  // the node on which the function ended
     RanAs ran = RanAs::image;
     unsigned hops = 0;  // how many times it was forwarded
 };
@@ -208,7 +208,7 @@ private:
     RawCall(Engine* engine, std::uint16_t slot, std::uint32_t generation)
         : engine_(engine), slot_(slot), generation_(generation) {}
     void forget() noexcept;
-    Engine* engine_;  // that has sent it; null: the result was taken. A node exists as long as it has calls
+    Engine* engine_;  // the engine that sent it; null: the result was taken. A node exists as long as it has calls
     std::uint16_t slot_;
     std::uint32_t generation_;
 };
@@ -243,13 +243,14 @@ public:
 private:
     friend class Peer;
     CallFrame(Engine* engine, PeerState* peer) : engine_(engine), peer_(peer) {}
-    Engine* engine_;  // that has the peer's link; null: sent
+    Engine* engine_;  // the engine that has the peer's link; null: sent
     PeerState* peer_;
     std::shared_ptr<void> link_;  // null: `place_` is in `aside_`
     std::span<std::byte> place_;
     std::uint32_t handle_ = 0;
-    std::optional<std::chrono::steady_clock::time_point> deadline_;  // of a limit, which began with the frame
-    // If the mailbox is full, or the peer does not know the function yet:
+    // The end of a time limit, which began with the frame.
+    std::optional<std::chrono::steady_clock::time_point> deadline_;
+    // Used if the mailbox is full, or the peer does not know the function yet:
     std::shared_ptr<Peer> through_;
     std::optional<Entry> entry_;
     std::unique_ptr<std::byte[]> aside_;
@@ -284,8 +285,8 @@ struct FunctionDescription {
 struct NodeDescription {
     NodeId node = 0;
     std::string address;
-    std::string target;  // of its machine: "x86_64-linux-gnu"
-    std::string lane;    // between the two nodes: "direct" (shared memory) or "message" (TCP or Unix socket, or UCX)
+    std::string target;  // the target of its machine: "x86_64-linux-gnu"
+    std::string lane;    // to it: "direct" (shared memory) or "message" (TCP or Unix socket, or UCX)
     std::uint32_t node_count = 1;
 };
 
@@ -388,18 +389,19 @@ public:
     ROVE_GIVES_VECTOR LoadReport load(const Package& package) const;
 
     [[nodiscard]] NodeId node() const;          // the peer's id
-    [[nodiscard]] std::string address() const;  // on which it listens; empty for a client
+    [[nodiscard]] std::string address() const;  // the address on which it listens; empty for a client
     [[nodiscard]] std::string lane() const;     // "direct" (shared memory) or "message" (TCP or Unix socket, or UCX)
-    [[nodiscard]] std::uint32_t node_count() const;  // as the peer said when they met
+    [[nodiscard]] std::uint32_t node_count() const;  // as the peer reported it when the two connected
 
     struct Counters {
         std::uint64_t frames_sent = 0, bytes_sent = 0, frames_received = 0, code_bytes_sent = 0;
-        std::uint32_t frame_bytes_last = 0;  // of the last call or post
+        std::uint32_t frame_bytes_last = 0;  // the last call's or post's
     };
     [[nodiscard]] Counters counters() const;
 
-    [[nodiscard]] static std::size_t payload_bytes_max() noexcept;  // of one frame
-    [[nodiscard]] static std::size_t message_bytes_max() noexcept;  // of a call, and of a reply
+    // The largest payload of one frame; the largest payload of a call, and the largest reply.
+    [[nodiscard]] static std::size_t payload_bytes_max() noexcept;
+    [[nodiscard]] static std::size_t message_bytes_max() noexcept;
 
 private:
     friend class CallFrame;
@@ -457,7 +459,8 @@ public:
     // Ends a poll() that waits; if none does, the next poll() does not wait. May be called from any thread and from a signal handler.
     void wake() noexcept;
 
-    [[nodiscard]] const std::string& address() const;  // with the actual port; empty for a client
+    // The address on which it listens, with the actual port; empty for a client.
+    [[nodiscard]] const std::string& address() const;
     [[nodiscard]] NodeId id() const;
     [[nodiscard]] std::uint32_t node_count() const;
 

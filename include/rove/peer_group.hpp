@@ -48,7 +48,7 @@ private:
 
 }  // namespace detail
 
-// Peers in an order of their own. A value: cheap to copy, from any thread.
+// Peers in a fixed order. A value: cheap to copy, from any thread.
 class PeerGroup {
 public:
     PeerGroup() = default;

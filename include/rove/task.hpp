@@ -7,7 +7,7 @@
 //   double w = rove::sync_wait(walk(peer));
 //
 // There is no scheduler. A coroutine continues in the thread that serves the node of the call that it waited for. While sync_wait waits,
-// that is the thread in sync_wait, if the lead is free for it. Calls can be awaited in any other coroutine type as well.
+// that is the thread in sync_wait, unless another thread serves the node. Calls can be awaited in any other coroutine type as well.
 #pragma once
 
 #include <coroutine>
@@ -67,7 +67,7 @@ auto when_all(Awaitables&&... parts) {
 // ---- implementation
 
 namespace detail {
-// sync_wait serves one node; it looks this often whether the task waits for another one by now.
+// sync_wait serves one node; at this interval it checks whether the task now waits for a call of another node.
 inline constexpr std::int64_t kLookNs = 10'000'000;
 
 template <typename T>

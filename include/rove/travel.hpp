@@ -38,7 +38,7 @@ template <typename T>
 struct migratable<std::atomic<T>> {
     static constexpr bool safe = false;
 };
-// The target of a std::function exists in one process only, and cannot be found out.
+// The target of a std::function exists in one process only, and cannot be read out of it.
 template <typename R, typename... Ps>
 struct migratable<std::function<R(Ps...)>> {
     static constexpr bool safe = false;

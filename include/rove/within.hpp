@@ -1,7 +1,7 @@
 // Time limits: peer.async(rove::within(5ms), f, args…), peer.limited(rove::within(5ms)).
 //
-// A limit covers the whole call: meeting its node again, waiting for room in its mailbox, sending, and the answer. It starts when it is
-// used, not when it is made. Error: `timed_out` when the time is over; the message says whether the call was sent.
+// A limit covers the whole call: connecting to its node again, waiting for room in its mailbox, sending, and the answer. It starts when it
+// is used, not when it is made. Error: `timed_out` when the time is over; the message says whether the call was sent.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,9 @@ struct Within {
 
 namespace detail {
 
-inline constexpr std::int64_t kForever = -1;  // wherever a limit in ns is given
+inline constexpr std::int64_t kForever = -1;  // no limit, wherever a limit in ns is given
 
-// A negative time, and one that is not a number, is 0. A time that is too long becomes the longest that there is.
+// A negative time, and one that is not a number, is 0. A time that is too long becomes the longest that can be represented.
 template <typename Rep, typename Period>
 std::int64_t ns_of(std::chrono::duration<Rep, Period> time) {
     using Float = std::chrono::duration<long double, std::nano>;  // holds any duration, rounded

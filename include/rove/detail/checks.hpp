@@ -35,7 +35,7 @@ struct Wrong {
     void await_suspend(Waiting /*waiting*/) const {}
     [[nodiscard]] Wrong await_resume() const { return {}; }
     template <typename T>
-    operator T() const;  // NOLINT: into whatever was to be made of the result
+    operator T() const;  // NOLINT: converts to any type that the caller makes of the result
 };
 
 template <typename P>
@@ -46,7 +46,8 @@ constexpr bool is_lost_reference() {
 template <typename T>
 struct IsElsewhere : std::bool_constant<travel::Shows<T>::value || IsBuffer<T>::value> {};
 
-// The mistake in the type of a value, wherever the value is. kAside: its place has a message of its own, or it does not travel as a value.
+// The mistakes in the type of a value, wherever the value is. kAside: the value's place has a message of its own, or it does not travel as
+// a value.
 template <typename V, bool kAside>
 struct Flaws {
     template <template <typename> typename Is>
@@ -72,8 +73,8 @@ struct Flaws {
     static constexpr bool kKnown = kElsewhere || kUnmovable || kConstant || kStays || kNoHeader || kPoints ||
                                    kNoBeginning || kLoses || kPolymorphic || kOrdered || kDeletes;
 };
-// Their words, in Parameter and in ResultType, where `Flawed` is such a struct: a message must be a literal. `value`: "an argument" or "a
-// result"; `give`: "pass" or "return".
+// The messages for them. Used in Parameter and in ResultType, where `Flawed` is such a struct; a macro, because a message must be a
+// literal. `value`: "an argument" or "a result"; `give`: "pass" or "return".
 #define ROVE_EXPLAIN_FLAWS(value, give, instead_of_elsewhere, instead_of_unmovable)                                   \
     static_assert(!Flawed::kElsewhere, "rove: " value                                                                 \
                                        " of this type cannot travel: it holds a pointer, a view or a rove::Buffer; "  \

@@ -37,7 +37,7 @@ public:
     static Call<> copy(const Memory& from, std::uint64_t from_offset, const Memory& to, std::uint64_t to_offset,
                        std::uint64_t bytes, std::int64_t limit_ns = kForever);
     [[nodiscard]] const Peer& peer() const { return peer_; }
-    // The key, for a use of the memory now. disconnected: the link over which it was allocated has ended; cancelled: the Node has ended.
+    // The key by which the memory is used. disconnected: the link over which it was allocated has ended; cancelled: the Node has ended.
     [[nodiscard]] std::uint64_t key() const;
     [[nodiscard]] bool is_mapped() const { return mapped_ != nullptr; }
 
@@ -53,7 +53,8 @@ private:
     std::byte* mapped_ = nullptr;  // the same memory in this process; null: not mapped
 };
 
-// A node as the node on which a function runs knows it. invalid: there is no link to it. Defined in librove (buffer.cpp).
+// The Peer of a node, by the link that the node on which a function runs has to it. invalid: there is no link to it. Defined in librove
+// (buffer.cpp).
 Peer peer_of(rove_here* here, std::uint32_t node);
 
 inline void check_sizes(std::size_t from, std::size_t to) {

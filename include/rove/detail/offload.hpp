@@ -42,12 +42,12 @@ struct TypeFacts {
     std::uint32_t schema;
 };
 struct FunctionFacts {
-    const std::type_info* tag;  // of the Offload
+    const std::type_info* tag;  // the Offload's type
     const std::type_info* function;
-    const char* name;    // by rove::named, or null
-    const char* source;  // file
+    const char* name;    // given by rove::named, or null
+    const char* source;  // the source file
     rove_code code;
-    const TypeFacts* types;  // the result's, then the arguments'
+    const TypeFacts* types;  // types of the result, then of the arguments
     std::size_t type_count;
 };
 struct Callable;  // librove's own record of a function
@@ -95,7 +95,7 @@ V read_argument(rove_here* here, travel::Input& in) {
 }
 
 template <typename F>
-struct Storage {  // of a function object, which need not be default-constructible
+struct Storage {  // a function object's memory; it need not be default-constructible
     alignas(F) std::byte raw[sizeof(F)];
     [[nodiscard]] F& function() { return *std::launder(reinterpret_cast<F*>(raw)); }
 };
@@ -295,7 +295,7 @@ struct Enrolment<O, F, R, List<Vs...>> {
     static inline const Callable& callable =
         Enrolled<O, F, R, Vs...>::make(nullptr, &("\1rove source: " __BASE_FILE__)[kSourceMark]);
 };
-// The same for rove::named, under its name.
+// The Enrolment of a rove::named function, under its name.
 template <FixedText kName, typename O, typename F, typename R, typename Values>
 struct NamedEnrolment;
 template <FixedText kName, typename O, typename F, typename R, typename... Vs>

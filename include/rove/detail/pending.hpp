@@ -24,7 +24,7 @@ class Call;
 
 namespace detail {
 
-// Reaches what users of Call, Buffer and Work do not need.
+// Reaches the members of Call, Buffer and Work that their users do not need.
 struct Access {
     template <typename T>
     [[nodiscard]] static Call<T> call(rove_pending pending) {
@@ -60,7 +60,7 @@ inline void check(int error) {
     if (error != ROVE_OK) throw_failure();
 }
 
-// Owns the slot of a call in flight, and drops the call at its own end.
+// Owns the slot of a call in flight, and drops the call when it is destroyed.
 class Pending {
 public:
     Pending() = default;
@@ -115,7 +115,7 @@ public:
     ~Asked() {
         for (const rove_pending& call : calls_) (void)rove_pending_notify(&call, nullptr, nullptr);
     }
-    // To be called before the call is asked, because the coroutine may continue in another thread from then on.
+    // To be called before the call is asked to resume the coroutine, which may continue in another thread from then on.
     void add(const rove_pending& call) { calls_.push_back(call); }
     void clear() { calls_.clear(); }
 

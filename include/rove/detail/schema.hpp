@@ -22,10 +22,10 @@ constexpr std::uint32_t mix(std::uint32_t schema, std::uint64_t value) {
 // The first number of a schema, so that types of different kinds differ. The numbers travel on the wire: they never change.
 enum SchemaKind : std::uint32_t {
     kOpaque = 1,     // no more than size and alignment is known
-    kMap = 2,        // of keys and values
-    kContainer = 3,  // of elements
+    kMap = 2,        // a map: its keys and values
+    kContainer = 3,  // its elements
     kPointer = 4,    // a smart pointer
-    kTemplate = 5,   // of its arguments
+    kTemplate = 5,   // its arguments
     kNumber = 6,
     kWire = 8,  // travels as another type
     kEnum = 9,
@@ -72,7 +72,7 @@ struct SchemaOfMembers {
 };
 template <template <typename...> typename C, typename... Ts>
 struct SchemaOfMembers<C<Ts...>> {
-    static std::uint32_t get() {  // of a container its elements count, not its layout, which does not travel
+    static std::uint32_t get() {  // covers a container's elements, not its layout, which does not travel
         if constexpr (requires { typename C<Ts...>::mapped_type; })
             return schemas<typename C<Ts...>::key_type, typename C<Ts...>::mapped_type>(kMap);
         else if constexpr (requires { typename C<Ts...>::value_type; })
@@ -96,7 +96,7 @@ struct MemberProbe {
     std::uint32_t* schema;
     template <typename T>
         requires(std::is_trivially_copyable_v<T> && (kIsSeenThrough<T> || !std::is_aggregate_v<T>))
-    operator T() const {  // NOLINT: into whatever the member is
+    operator T() const {  // NOLINT: converts to the member's type
         if constexpr (kIsSeenThrough<T>)
             *schema = mix(*schema, schema_of<T>());
         else
@@ -137,7 +137,7 @@ constexpr std::size_t members_seen() {
 }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-braces"              // an array's elements are initialised one by one
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"  // what comes after kMembersMax
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"  // members after the first kMembersMax
 template <typename T, std::size_t... kNumbers>
 std::uint32_t schema_of_members(std::uint32_t schema, std::index_sequence<kNumbers...>) {
     [[maybe_unused]] const T made{ProbeAt<kNumbers>{&schema}...};

@@ -42,14 +42,14 @@ inline constexpr bool kIsView = IsSpan<T>::value || std::is_same_v<T, std::strin
 struct ViewHead {
     std::uint64_t buffer = 0;  // the key of a buffer; 0: the elements follow
     std::uint64_t offset = 0;  // bytes into the buffer
-    std::uint64_t count = 0;   // of elements
+    std::uint64_t count = 0;   // number of elements
 };
 
 template <typename... Ts>
 struct List {};
 
 template <typename F>
-struct CallOf;  // of a function type: its result and parameters
+struct CallOf;  // the result and the parameters of a function type
 template <typename R, typename... Ps>
 struct CallOf<R(Ps...)> {
     using Result = R;

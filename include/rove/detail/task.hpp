@@ -22,12 +22,12 @@ namespace detail {
 
 // The state of a task that sync_wait runs.
 struct Driver {
-    std::atomic<void*> engine{nullptr};  // of the node that the task, or one that it waits for, waited for last
+    std::atomic<void*> engine{nullptr};  // the engine whose call the task, or a task that it awaits, waited for last
     std::atomic<bool> done{false};
 };
 
 struct PromiseBase {
-    std::coroutine_handle<> continuation;  // of whoever awaits it; null: nobody yet
+    std::coroutine_handle<> continuation;  // the coroutine that awaits it; null: none yet
     std::exception_ptr error;
     Driver* driver = nullptr;
 

@@ -1,4 +1,4 @@
-// Which types can travel, and how a value of one is written and read. rove/travel.hpp says it for users.
+// Which types can travel, and how a value of one is written and read. rove/travel.hpp describes it for users.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ concept WithoutPointers =
     requires { typename std::bool_constant<(static_cast<void>(__builtin_bit_cast(T, RawBytes<sizeof(T)>{})), true)>; };
 
 template <typename T>
-struct Element {  // of an array, so that checking a large array costs the compiler no more than a small one
+struct Element {  // an array's element, so that checking a large array costs the compiler no more than a small one
     using type = T;
 };
 template <typename T, std::size_t kCount>
@@ -149,7 +149,7 @@ struct PointsToPolymorphic<std::shared_ptr<T>> : std::is_polymorphic<T> {};
 template <typename T>
 struct PointsToPolymorphic<std::weak_ptr<T>> : std::is_polymorphic<T> {};
 
-// Whether a container is ordered or hashed by what cereal makes by default on the other node, and not by what it has here.
+// Whether a container's comparator or hash function has state, which is lost: cereal default-constructs it on the other node.
 template <typename T>
 constexpr bool is_ordered_by_state() {
     if constexpr (requires { typename T::key_compare; })
@@ -170,13 +170,13 @@ constexpr bool is_ordered_by_state() {
 template <typename T>
 using IsOrderedByState = std::bool_constant<is_ordered_by_state<T>()>;
 
-// A std::unique_ptr whose deleter is not what cereal makes by default on the other node.
+// Whether T is a std::unique_ptr whose deleter has state, which is lost in the same way.
 template <typename T>
 struct DeletesByState : std::false_type {};
 template <typename T, typename D>
 struct DeletesByState<std::unique_ptr<T, D>> : std::bool_constant<!std::is_empty_v<D>> {};
 
-// For a value within another; for arguments and results themselves checks.hpp says it.
+// The checks of a value within another. checks.hpp has those of arguments and results themselves.
 template <typename T>
 struct Whole {
     static constexpr bool kIs = true;
@@ -333,7 +333,7 @@ constexpr bool can_travel() {
 }
 template <typename T>
 concept Travels = can_travel<T>();
-// Whether it never travels, because it means something in one process only.
+// Whether T never travels, because it means something in one process only.
 template <typename T>
 constexpr bool stays() {
     if constexpr (SaysWhether<T>)
@@ -343,12 +343,12 @@ constexpr bool stays() {
     else
         return IsOfOneProcess<T>::value || NamesOfOneProcess<T>::value;
 }
-// Whether cereal reads it into an existing object.
+// Whether cereal reads a T into an existing object.
 template <typename T>
 constexpr bool is_read_in_place() {
     return can_travel<T>() && !Bitwise<T> && !TravelsAsAnother<T>;
 }
-// Whether it is so of T, or of the elements of a container. Above: the types that hold this one, which may hold themselves.
+// Whether Is holds for T, or for the elements of a container T. Above: the types that hold this one, which may hold themselves.
 template <template <typename> typename Is, typename T, typename... Above>
 constexpr bool is_within() {
     if constexpr (!is_read_in_place<T>() || (std::is_same_v<T, Above> || ...))
@@ -363,7 +363,7 @@ constexpr bool is_within() {
     else
         return false;
 }
-// Would be read into a default-constructed object, but has no default constructor.
+// Whether cereal would read T into a default-constructed object, but T has no default constructor.
 template <typename T>
 using LacksBeginning = std::bool_constant<!std::is_default_constructible_v<T> && !DeletesByState<T>::value>;
 template <typename T>
@@ -415,7 +415,7 @@ struct IsPlainString : std::false_type {};
 template <typename C, typename Traits, typename A>
 struct IsPlainString<std::basic_string<C, Traits, A>>
     : std::bool_constant<Bitwise<C> && !TravelsAsAnother<std::basic_string<C, Traits, A>>> {};
-// Travels as a count, and the bytes of that many values.
+// Whether T travels as a count, and the bytes of that many values.
 template <typename T>
 inline constexpr bool kIsPlain = IsPlainVector<T>::value || IsPlainString<T>::value;
 
@@ -486,12 +486,12 @@ T read(Input& in) {
     }
 }
 
-// A container that is filled while its bytes arrive, part by part. Before each copy the place for the part is cleared; it is in the cache
-// then, so that costs little.
+// A container that is filled while its bytes arrive, part by part. The place of each part is zeroed just before the part is copied there:
+// this costs little, because the copy then finds the place in the cache.
 template <typename C>
 class Gathering {
 public:
-    // For rove_pending_gather.
+    // The callback of rove_pending_gather.
     static int take(void* self, const void* part, std::size_t size, std::size_t total_size) noexcept {
 #ifdef __cpp_exceptions
         try {
@@ -533,7 +533,7 @@ private:
     C into_;
     std::uint64_t count_ = 0;
     std::size_t head_ = 0;    // bytes of the count that have arrived
-    std::size_t filled_ = 0;  // bytes of the values
+    std::size_t filled_ = 0;  // bytes of the values that have arrived
 };
 template <typename T>
 constexpr bool can_gather() {

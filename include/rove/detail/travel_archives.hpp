@@ -288,7 +288,7 @@ private:
     const std::type_info* wanted_ = nullptr;
 };
 
-// The most elements that take no bytes, because the bytes that are left do not bound them.
+// The largest number of elements that take no bytes; the bytes that are left do not bound it.
 inline constexpr std::size_t kWeightlessElementsMax = 4096;
 
 // The number of elements that a container begins with.

@@ -95,7 +95,7 @@ template <typename K, typename H, typename E, typename A>
 void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::unordered_multiset<K, H, E, A>& into) {
     rove::detail::travel::read_keys(in, into);
 }
-// These replace cereal's own, which insert each element before its equals, and so turn their order round.
+// These replace cereal's own, which insert each element before its equals, and so reverse their order.
 template <typename K, typename C, typename A>
 void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::multiset<K, C, A>& into) {
     rove::detail::travel::read_sorted_keys(in, into);

@@ -49,7 +49,7 @@ constexpr bool holds() {
         return []<typename... Ts>(Held<Ts...> /*held*/) { return (holds<Is, Ts, T, Above...>() || ...); }(held_by<T>());
 }
 
-// Views and pointers: what they show is elsewhere.
+// Views and pointers: the values that they refer to are not in them.
 template <typename T>
 struct Shows : std::bool_constant<std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_reference_v<T>> {};
 template <typename C, typename Traits>

@@ -41,7 +41,7 @@ constexpr std::size_t room_at_end() {
     else
         return room_at_end<Base, kFits, kMiddle>();
 }
-// Whether T has members beside those of its base.
+// Whether T has members in addition to those of its base.
 template <typename T, typename Base>
 constexpr bool adds() {
     if constexpr (sizeof(T) != sizeof(Base) || std::is_final_v<T>)
@@ -52,7 +52,7 @@ constexpr bool adds() {
 template <typename T, typename Base>
 concept Adds = adds<T, Base>();
 
-// ---- serialise() and its like as members: their type names the class that they are of
+// ---- serialize() and its like as members: the type of a pointer to one names the class that declares it
 template <typename Function, typename Class>
 std::type_identity<Class> class_of(Function Class::*);
 // Overloads, because g++ 12 reports a private member in a requires-expression as an error where the result is used, and not as false.
@@ -85,13 +85,14 @@ struct IsTold : std::false_type {};
 template <typename T, template <typename...> typename Base, typename... Told>
 struct IsTold<T, Base<Told...>> : std::bool_constant<(std::is_same_v<T, Told> || ...)> {};
 
-// ---- as functions: each of these converts to the parameters of some. The destructors keep them from being taken for bytes.
+// ---- as free functions: each of these types converts to the parameters of some. Because they have destructors, cereal does not copy them
+// as bytes.
 template <typename T>
 struct AsItself {
     ~AsItself();
     template <typename U>
         requires std::is_same_v<std::remove_const_t<U>, T>
-    operator U&() const;  // NOLINT(google-explicit-constructor): it is what it is for
+    operator U&() const;  // NOLINT(google-explicit-constructor): the struct exists for this conversion
 };
 template <typename T>
 struct AsBase {
@@ -112,7 +113,7 @@ concept SerialisedBy = requires(OutputArchive& out, const Value& value, Version.
 template <typename Value>
 concept SerialisedByFunction = SerialisedBy<Value> || SerialisedBy<Value, std::uint32_t>;
 
-// ---- the functions that cereal has for these
+// ---- the standard classes for which cereal has functions
 template <typename... Ts>
 std::vector<Ts...> standard_base(const std::vector<Ts...>&);
 template <typename... Ts>
@@ -154,7 +155,7 @@ std::weak_ptr<Ts...> standard_base(const std::weak_ptr<Ts...>&);
 template <typename T, std::size_t kCount>
 std::array<T, kCount> standard_base(const std::array<T, kCount>&);
 
-// Whether the serialisation that cereal takes for T is that of a base, and T has members beside it. Not where T says
+// Whether the serialisation that cereal takes for T is that of a base, and T has members in addition. Not where T says
 // cereal::specialize. A private serialize() that only cereal may call, and a function template of the program's for a base that is an
 // instance of a template, are not found.
 template <typename T>
@@ -179,7 +180,7 @@ constexpr bool loses_its_own() {
     }
 }
 
-// An archive for which nobody specialises anything but by CEREAL_SPECIALIZE_FOR_ALL_ARCHIVES.
+// An archive for which types are specialised only by CEREAL_SPECIALIZE_FOR_ALL_ARCHIVES.
 struct AnyArchive {};
 // How many serialisations cereal finds for T, and refuses if there are several.
 template <typename T>
@@ -195,7 +196,7 @@ inline constexpr int kSerialisations = cereal::traits::has_member_serialize<T, O
                                        cereal::traits::has_member_versioned_save_minimal<T, OutputArchive>::value +
                                        cereal::traits::has_non_member_save_minimal<T, OutputArchive>::value +
                                        cereal::traits::has_non_member_versioned_save_minimal<T, OutputArchive>::value;
-// Whether T is serialised by members of its own, in this way, although cereal finds its base's, too. Not where T says cereal::specialize.
+// Whether T is serialised by its own members, in this way, although cereal also finds its base's. Not where T says cereal::specialize.
 template <typename T, cereal::specialization kWay>
 constexpr bool prefers_its_own() {
     if constexpr (!std::is_class_v<T>) {

@@ -37,7 +37,7 @@ struct IsOfOneProcess<std::thread> : std::true_type {};
 template <>
 struct IsOfOneProcess<std::type_index> : std::true_type {};
 
-// Only numbers, but those of one process: their bytes could be copied.
+// Types that hold only numbers, which mean something in one process only: their bytes could be copied.
 template <typename T>
 struct NamesOfOneProcess : std::is_same<T, std::thread::id> {};
 

@@ -1,4 +1,4 @@
-// The types of what rove/function.hpp makes: a function, and how it is wrapped.
+// The types that rove/function.hpp makes: a function, and how it is wrapped.
 #pragma once
 
 #include <cstddef>
