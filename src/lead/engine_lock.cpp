@@ -11,13 +11,13 @@ namespace rove {
 namespace {
 
 constexpr unsigned kLooks = 100;
-// A yield takes 0.3 us where nobody takes it, so this is a millisecond or two.
+// A yield takes 0.3 us if no thread takes the core, so this is a millisecond or two.
 constexpr unsigned kYields = 4000;
 constexpr auto kNap = std::chrono::microseconds(50);
 // How long a leader waits for others to take the lock. A thread that runs takes it within a microsecond; one that waits for its core has
 // it after the yield that gives it the core.
 constexpr auto kLetInFor = std::chrono::microseconds(200);
-// After one that got no core, until somebody has taken it: as long as a thread that runs needs.
+// The same after a thread got no core, until a thread has taken the lock: as long as a running thread needs.
 constexpr auto kLetInAgainFor = std::chrono::microseconds(5);
 
 }  // namespace

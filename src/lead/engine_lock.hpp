@@ -1,10 +1,10 @@
-// The one lock of an engine. It protects short steps, and is free most of the times that it is taken, so that case is made cheap: taking it
-// is one exchange, and releasing it a plain store, which does not wait for the stores before it. (A mutex's release is a
-// read-modify-write: after a frame has been written into the peer's memory it would wait until that line is in this core's cache.) A thread
-// that finds it taken spins briefly, then yields, and at last sleeps 50 us at a time, because a yield never gives the core to a thread of
-// lower priority, which may be the one that holds the lock.
+// The one lock of an engine. It protects short steps, and is mostly free when it is taken, so that case is made cheap: taking it is one
+// exchange, and releasing it a plain store, which does not wait for the stores before it. (A mutex's release is a read-modify-write: after
+// a frame has been written into the peer's memory it would wait until that line is in this core's cache.) A thread that finds it taken
+// spins briefly, then yields, and at last sleeps 50 us at a time, because a yield never gives the core to a thread of lower priority, which
+// may be the one that holds the lock.
 //
-// It is not fair, as a std::mutex is not: a busy leader takes it again at once. So any other thread announces that it wants the lock
+// Like std::mutex, it is not fair: a busy leader takes it again at once. So any other thread announces that it wants the lock
 // (`lock_soon`), and the leader lets those threads in between its steps.
 //
 // Threads: any. Invariants: one thread holds it at a time, once, and no thread holds the locks of two engines. HeldLock::owns_lock() is true
@@ -17,8 +17,8 @@
 
 namespace rove {
 
-// To the compiler it is lock_of<EngineLock>, because parts of an engine refer to the one that their engine has (base/mutex.hpp). It stands for
-// the lock of whichever engine is meant: the compiler cannot tell those of two engines apart, and no thread holds two.
+// To the compiler it is lock_of<EngineLock>, because parts of an engine refer to the lock that their engine has (base/mutex.hpp). That name
+// means the lock of any engine: the compiler cannot distinguish those of two engines, and no thread holds two.
 class EngineLock {
 public:
     void lock() ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS {
@@ -31,11 +31,11 @@ public:
         taken_.store(false, std::memory_order_release);
     }
 
-    // lock(), in a way that a busy leader notices.
+    // lock(), announced to a busy leader.
     void lock_soon() ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS;
     [[nodiscard]] bool is_wanted() const { return wanting_.load(std::memory_order_relaxed) > 0; }
-    // Waits until the threads that want the lock now have had it, but not for those that come later. At most 200 us: one of them may get no
-    // core (an idle priority beside a busy thread, a debugger), and the other users of the node must not wait for that.
+    // Waits until the threads that want the lock now have had it, but not for threads that want it later. At most 200 us: one of them may
+    // get no core (an idle priority beside a busy thread, a debugger), and the other users of the node must not wait for that.
     void let_in() EXCLUDES(lock_of<EngineLock>);
 
 private:
@@ -43,14 +43,14 @@ private:
 
     alignas(64) std::atomic<bool> taken_{false};
     alignas(64) std::atomic<unsigned> wanting_{0};  // threads that want it
-    std::atomic<unsigned> had_{0};                  // of them, that have had it, ever
-    std::atomic<unsigned> in_vain_at_{~0U};         // `had_` when they were last waited for in vain
+    std::atomic<unsigned> had_{0};                  // how many of them have had it, ever
+    std::atomic<unsigned> in_vain_at_{~0U};         // `had_` when let_in() last ran out of time
 };
 
-// Tells the compiler that the lock is held, in a lambda that is called by a function which does not know of the lock.
+// Tells the compiler that the lock is held, in a lambda that is called by a function whose declaration does not mention the lock.
 inline void engine_lock_is_held() ASSERT_HELD(lock_of<EngineLock>) {}
 
-// The lock, as the thread that holds it hands it to functions that release it in between. Such a function REQUIRES(lock_of<EngineLock>).
+// The lock, as the thread that holds it passes it to functions that release it temporarily. Such a function REQUIRES(lock_of<EngineLock>).
 class HeldLock {
 public:
     explicit HeldLock(EngineLock& mutex) : mutex_(mutex) {}
@@ -66,7 +66,7 @@ public:
         mutex_.unlock();
     }
     [[nodiscard]] bool owns_lock() const { return owns_; }
-    // Lets go of the lock for those that want it now: between the steps of what would keep it for long.
+    // Releases the lock to threads that want it now. Called between the steps of work that would keep it for long.
     void let_others() REQUIRES(lock_of<EngineLock>) {
         if (!mutex_.is_wanted()) return;
         unlock();
@@ -74,7 +74,7 @@ public:
         lock();
     }
 
-    // Releases the lock during its lifetime, and takes it again also where an exception is thrown in that time.
+    // Releases the lock during its lifetime, and takes it again at the end, also if an exception is thrown.
     class SCOPED_CAPABILITY Released {
     public:
         explicit Released(HeldLock& held) RELEASE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS : held_(held) {
@@ -94,7 +94,7 @@ private:
     bool owns_ = false;
 };
 
-// Holds the lock during its lifetime, except while HeldLock lets go of it. Taken in a way that a busy leader notices.
+// Holds the lock during its lifetime, except while HeldLock releases it. Announced to a busy leader.
 class SCOPED_CAPABILITY Hold {
 public:
     explicit Hold(EngineLock& mutex) ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS : held_(mutex) {

@@ -1,6 +1,6 @@
 // HousekeepingClock: when a node's housekeeping is due. The clock is read once every kSteps frames and turns.
 //
-// Threads: under the engine's lock. Invariant: is_due() says so at most once every kEvery, except after hurry().
+// Threads: under the engine's lock. Invariant: advance() is true at most once every kEvery, except after hurry().
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ public:
 
     explicit HousekeepingClock(TimePoint (*now)() = [] { return Clock::now(); }) : now_(now) {}
 
-    // One turn more, in which so many frames were handled: by frames, because a turn of many peers whose functions are slow takes long. True:
+    // Counts one turn, and the frames that were handled in it, because a turn with many peers whose functions are slow takes long. True:
     // housekeeping is to be done now, and the next time is set.
     [[nodiscard]] bool advance(unsigned frames) {
         steps_left_ -= std::min(steps_left_, 1 + frames);
@@ -27,12 +27,12 @@ public:
         due_ = now + kEvery;
         return true;
     }
-    // It is due in the next turn: something waits for it.
+    // Housekeeping is due in the next turn, because something waits for it.
     void hurry() {
         due_ = {};
         steps_left_ = 1;
     }
-    // The clock is to be looked at in the next turn: time has passed.
+    // The clock is to be read in the next turn, because time has passed.
     void look_soon() { steps_left_ = 1; }
 
 private:

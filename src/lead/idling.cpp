@@ -10,9 +10,9 @@ namespace {
 
 // How long a leader that found nothing by spinning yields between looks before it sleeps.
 constexpr auto kYieldFor = std::chrono::microseconds(100);
-// A yield that nobody took takes 0.3 to 0.5 us here; one that switches to another thread and back 2 us and more.
+// A yield after which no other thread runs takes 0.3 to 0.5 us here; one that switches to another thread and back 2 us and more.
 constexpr auto kYieldAlone = std::chrono::nanoseconds(1500);
-// With frames that wait for credit, or parked ones, nobody rings: look again this soon.
+// For frames that wait for credit, and parked ones, no bell rings: check again after this time.
 constexpr auto kShortSleep = std::chrono::milliseconds(1);
 // How many times a leader whose frames wait for room looks again at once, and then, yielding, before it sleeps.
 constexpr unsigned kCrowdedSteps = 200;
@@ -22,9 +22,9 @@ constexpr unsigned kSpinTurnsFrugal = 64;
 
 }  // namespace
 
-// Spins, then yields, then sleeps; returns when there may be something to do. Spinning is right while nobody else wants
-// the core, because the one that is waited for runs on another then: where the yields that followed let somebody else run, the
-// next spin is half as long; where they did not, it may be longer.
+// Spins, then yields, then sleeps; returns when there may be something to do. Spinning is right while no other thread wants the core,
+// because the thread that is waited for then runs on another: if another thread ran during the yields, the next spin is half as long;
+// otherwise it may be longer.
 void Idling::wait(LeadTurn& turn, Deadline deadline) {
     duties_.await_signals(turn);
     if (look_for_room(turn)) return;
@@ -47,7 +47,7 @@ void Idling::wait(LeadTurn& turn, Deadline deadline) {
     if (!deadline || *deadline > Clock::now()) sleep(turn, deadline);
 }
 
-// While frames wait for room: a peer returns credit bank by bank, without a wake-up. True: look again.
+// Used while frames wait for room: a peer returns credit bank by bank, without a wake-up. True: check again.
 bool Idling::look_for_room(LeadTurn& turn) {
     if (crowded_steps_ >= 2 * kCrowdedSteps || !duties_.waits_for_room()) return false;
     if (++crowded_steps_ > kCrowdedSteps)
@@ -72,12 +72,12 @@ bool Idling::spin(LeadTurn& turn) {
                            : waiting_ == Waiting::frugal ? kSpinTurnsFrugal
                                                          : spin_turns_;
     if (!fabric_->needs_progress()) return look_unlocked(turn, turns);
-    for (unsigned look = 0; look < turns; look += kTurnsPerProgress)  // each is one at the sockets
+    for (unsigned look = 0; look < turns; look += kTurnsPerProgress)  // each look is one at the sockets
         if (fabric_->progress() > 0 || turn.awaited.arrived() || is_wanted()) return true;
     return false;
 }
 
-// Lets others have the core once. True: there may be something to do, or the lead was lost.
+// Lets other threads have the core once. True: there may be something to do, or the lead was lost.
 bool Idling::yield(LeadTurn& turn) {
     baton_.pause();
     bool arrived = false;

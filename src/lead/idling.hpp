@@ -1,10 +1,11 @@
-// Idling: what a leader does that finds nothing to do. It spins, because the thread that it waits for mostly runs on another core; then yields,
-// in case that thread waits for this core; then sleeps.
+// Idling: what a leader does when it finds nothing to do. It spins, because the thread that it waits for mostly runs on another core; then
+// yields, in case that thread waits for this core; then sleeps.
 //
 // Threads: the leader, under the engine's lock, which is released while it looks and sleeps. The lead may be lost when a call returns.
 //
 // Invariants: whenever the lock is released here, Baton records the leader as idle (pause, fall_asleep), so that another thread may take the
-// lead. Before a sleep the fabric is told (announce_sleep), and then the mailboxes are looked at once more: so a frame that arrives rings.
+// lead. Before a sleep the sleep is announced to the fabric (announce_sleep), and then the mailboxes are checked once more: so a frame that
+// arrives rings.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ public:
         waiting_ = waiting;
     }
 
-    // After a step that handled that many things. If it was none, waits until there may be something to do, or the deadline.
+    // Called after a step that handled that many things. If it handled none, waits until there may be something to do, or until the
+    // deadline.
     void after(unsigned handled, LeadTurn& turn, const Deadline& deadline) REQUIRES(lock_of<EngineLock>) {
         if (handled > 0) return (void)(crowded_steps_ = 0);
         ++steps_in_vain_;
@@ -34,7 +36,7 @@ public:
     }
     // Spins for as long as the node's options say. True: there may be something to do.
     [[nodiscard]] bool spin(LeadTurn& turn) REQUIRES(lock_of<EngineLock>);
-    // A frame begins to wait for room: looks begin at once, as if none had been in vain.
+    // A frame begins to wait for room: the leader checks for room at once again, however many checks have failed before.
     void expect_room() REQUIRES(lock_of<EngineLock>) { crowded_steps_ = 0; }
     // Steps in which a leader found nothing to do, ever.
     [[nodiscard]] std::uint64_t steps_in_vain() const REQUIRES(lock_of<EngineLock>) { return steps_in_vain_; }
@@ -54,7 +56,7 @@ private:
     fabric::Fabric* fabric_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     Waiting waiting_ GUARDED_BY(lock_of<EngineLock>) = Waiting::balanced;
     unsigned spin_turns_ GUARDED_BY(lock_of<EngineLock>) = kSpinTurnsMax;
-    // In a row, in which nothing came and frames waited for room.
+    // Consecutive steps in which nothing arrived and frames waited for room.
     unsigned crowded_steps_ GUARDED_BY(lock_of<EngineLock>) = 0;
     std::uint64_t steps_in_vain_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };

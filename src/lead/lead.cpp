@@ -8,12 +8,13 @@ namespace rove {
 
 namespace {
 
-// How often the thread on watch looks at the leader. A function is long when it is seen at two looks, so after one to two
-// of these. 2,000 looks a second cost 0.5 % of a core, and a spinning leader is pushed aside for 3 us at most of them.
+// How often the thread on watch checks the leader. A function is long when two checks have seen it, so after one to two of these intervals.
+// 2,000 checks a second cost 0.5 % of a core, and each displaces a spinning leader for 3 us at most.
 constexpr auto kWatchEvery = code::Pace::kShort;
-// While the leader sleeps. To be woken with it would cost the call that wakes it; this costs 0.1 % of a core.
+// The same while the leader sleeps. Waking the watching thread with the leader would cost the call that wakes it; this costs 0.1 % of a
+// core.
 constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
-// How often the thread that stands by checks whether any other thread can lead. It is seldom needed: 20 times a second.
+// How often the standby thread checks whether any other thread can lead. It is seldom needed: 20 times a second.
 constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 // How often a thread that polls checks whether another one still leads. Nothing wakes it when that changes, or when
 // interrupt() is called, which may be in a signal handler.
@@ -58,7 +59,7 @@ unsigned Lead::step(Turn& turn, Deadline deadline) {
     return handled;
 }
 
-// Without this a busy leader would keep everybody else out.
+// Without this a busy leader would keep all other threads out.
 void Lead::make_way(Turn& turn) {
     if (!mutex_.is_wanted()) return;
     baton_.pause();
@@ -139,7 +140,7 @@ void Lead::keep_watch(Lock& lock) {
     }
 }
 
-// The function that the leader runs is long, as this thread has seen, and its thread loses the lead.
+// The function that the leader runs is long, as this thread has seen; the leader's thread loses the lead.
 void Lead::take_over() {
     duties_.take_function_away();
     baton_.hand_over();

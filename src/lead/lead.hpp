@@ -1,20 +1,21 @@
 // Lead: which thread works for a node, how it waits when nothing arrives, and how the work changes hands.
 //
-// One thread at a time *leads*: it does the node's work (`Duties::work`) turn after turn. With nothing to do it looks at the mailboxes' next
+// One thread at a time *leads*: it does the node's work (`Duties::work`) turn after turn. With nothing to do it checks the mailboxes' next
 // signals: it spins, then yields, then sleeps. All other threads are *followers* (the node's own, which wait for the lead) or *wait* for
-// something of theirs to happen, and lead meanwhile. The lead changes hands
-//   - to a thread that waits, at once where the leader is a thread of the node's own that has nothing to do: a reply is then seen by the
+// something to happen, and may lead until it does. The lead changes hands
+//   - to a thread that waits, at once if the leader is a thread of the node's own that has nothing to do: a reply is then seen by the
 //     thread that wants it;
-//   - to a follower, where a function runs long: before it is run when it is known for that, else as soon as the thread that keeps watch
-//     sees it. The function keeps running in its thread.
-// Baton has the state of this, in steps that a test runs in all orders. Lead is what threads do between the steps. Idling is how a leader
-// waits that has nothing to do; Wakes is how threads are woken.
+//   - to a follower, if a function runs long: before the function runs if it is known to, otherwise as soon as the thread that keeps
+//     watch notices it. The function keeps running in its thread.
+// Baton has the state of the lead, changed in steps that a test runs in all orders. Lead is what threads do between the steps. Idling is
+// how a leader with nothing to do waits; Wakes is how threads are woken.
 //
 // Threads. Everything runs under the engine's lock, which this class has, unless it says otherwise. The lock is released while a leader
-// looks, sleeps or makes way, and while its duties run functions. A thread that has released it asks lost() before it goes on as leader.
+// checks for signals, sleeps or makes way, and while its duties run functions. A thread that has released it asks lost() before it
+// continues as leader.
 //
-// Invariants: those of Baton; what Baton's steps return is passed to Wakes before the lock is released. Each thread that took the lead either
-// gives it or has lost it before it waits for something else. A node that is stopping stays so.
+// Invariants: those of Baton; what Baton's steps return is passed to Wakes before the lock is released. Each thread that took the lead has
+// given or lost it before it waits for something else. A node that is stopping stays so.
 #pragma once
 
 #include "base/clock.hpp"
@@ -38,7 +39,7 @@ public:
 
     // The fabric outlives all calls here but the destructor.
     explicit Lead(Duties& duties) : duties_(duties) {}
-    // Before any thread leads. `threads`: for functions that run long (NodeOptions::threads).
+    // Called before any thread leads. `threads`: for functions that run long (NodeOptions::threads).
     [[nodiscard]] Status open(fabric::Fabric& fabric, Waiting waiting, unsigned threads);
 
     // ---- the lock
@@ -51,32 +52,33 @@ public:
     // Precondition: the lead is free for this thread.
     void take(Turn& turn) REQUIRES(lock_of<EngineLock>);
     void give(Turn& turn) REQUIRES(lock_of<EngineLock>);
-    // To a follower, because the next function runs long. Precondition: there is one.
+    // Gives the lead to a follower, because the next function runs long. Precondition: there is one.
     void give_for_long(Turn& turn) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool lost(const Turn& turn) const REQUIRES(lock_of<EngineLock>) { return baton_.lost(turn.baton); }
     [[nodiscard]] bool lost(std::uint64_t term) const REQUIRES(lock_of<EngineLock>) { return baton_.lost(term); }
-    // One turn of work; where there is none, waits for some until the deadline. Returns what Duties::work does.
+    // One turn of work; if there is none, waits for work until the deadline. Returns what Duties::work does.
     unsigned step(Turn& turn, Deadline deadline) REQUIRES(lock_of<EngineLock>);
     // Releases the lock for those that want it now.
     void make_way(Turn& turn) REQUIRES(lock_of<EngineLock>);
 
     // ---- threads that wait for something to happen on the node
-    // Leads, or waits for whoever does, until waiter.is_over(). `waiter` says besides whether the way of waiting is to change
-    // (wants_change()), and changes it (change(turn)); `untold`: this thread has just handed over the lead, and nobody knows.
+    // Leads, or waits for the leader, until waiter.is_over(). wants_change() says whether the way of waiting is to change, and change(turn)
+    // changes it. `untold`: this thread has just handed over the lead, and no other thread has been woken.
     template <typename Waiter>
     void wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) REQUIRES(lock_of<EngineLock>);
-    // For one that asks whether something has happened, and does not wait: where nobody else leads, it is to take the lead for one turn.
+    // For a thread that asks whether something has happened, and does not wait. True: no other thread leads, so it is to take the lead for
+    // one turn.
     [[nodiscard]] bool asks() REQUIRES(lock_of<EngineLock>);
-    // Until nobody leads: another thread does the work meanwhile. False: it has done something, the time is over, or interrupt() was called.
+    // Waits until no thread leads. False: the leader has done something, the time is over, or interrupt() was called.
     [[nodiscard]] bool wait_while_led(Lock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>);
-    // For phases of an end: until it is done or the time is over, waking whoever leads once a millisecond.
+    // For the phases of the node's end: waits until one is done or the time is over, and wakes the leader once a millisecond.
     template <typename Done>
     void wait_briefly(Lock& lock, TimePoint until, const Done& done) REQUIRES(lock_of<EngineLock>);
 
-    // ---- the node's own threads, from beginning to end
-    // Leads whenever nobody who waits does, keeps watch, or waits for its turn. Until stop().
+    // ---- the node's own threads, from start to end
+    // Leads whenever no waiting thread does, keeps watch, or waits for its turn. Returns after stop().
     void serve(Lock& lock) REQUIRES(lock_of<EngineLock>);
-    // Runs nothing, and leads only while all others are in functions. Until stop().
+    // The standby thread: it runs nothing, and leads only while all others are in functions. Returns after stop().
     void stand_by(Lock& lock) REQUIRES(lock_of<EngineLock>);
     void stop() REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool is_stopping() const REQUIRES(lock_of<EngineLock>) { return stopping_; }
@@ -94,22 +96,22 @@ public:
     void leave_to_others() REQUIRES(lock_of<EngineLock>) { wakes_.tell(baton_.leave_to_others()); }
     [[nodiscard]] bool has_followers() const REQUIRES(lock_of<EngineLock>) { return baton_.has_followers(); }
 
-    // ---- what is so now
+    // ---- the current state
     [[nodiscard]] bool is_led() const REQUIRES(lock_of<EngineLock>) { return baton_.is_led(); }
     [[nodiscard]] bool is_free() const REQUIRES(lock_of<EngineLock>) { return baton_.is_free(false); }
     void begin_wait() REQUIRES(lock_of<EngineLock>) { baton_.begin_wait(); }
 
-    // ---- whoever changes what others wait for says so
-    // Ends a leader's look, and its sleep: there is work.
+    // ---- called by the thread that changes what others wait for
+    // Work has arrived: ends the leader's check for signals, and its sleep.
     void wake() REQUIRES(lock_of<EngineLock>) { wakes_.wake(baton_.has_sleeping()); }
-    // Threads that wait look again whether it has happened.
+    // Threads that wait check again whether their wait is over.
     void tell_waiting() REQUIRES(lock_of<EngineLock>) { wakes_.tell(baton_.tell_change()); }
-    // A frame begins to wait for room: looks begin at once, as if none had been in vain.
+    // A frame begins to wait for room: the leader checks for room at once again, however many checks have failed before.
     void expect_room() REQUIRES(lock_of<EngineLock>) {
         idling_.expect_room();
         wake();
     }
-    // Links of a peer that has gone, which the next leader would look at.
+    // Drops links of a peer that has ended, which the next leader would check.
     void forget_links() REQUIRES(lock_of<EngineLock>) { spare_awaited_.links.clear(); }
     // The node's links end.
     void drop_awaited() REQUIRES(lock_of<EngineLock>) { spare_awaited_ = {}; }
@@ -132,7 +134,7 @@ private:
     Wakes wakes_;
     Idling idling_{duties_, mutex_, baton_, wakes_};
     AwaitedSignals spare_awaited_
-        GUARDED_BY(lock_of<EngineLock>);  // of whoever led last; its links end before their fabric does
+        GUARDED_BY(lock_of<EngineLock>);  // the last leader's; its links end before their fabric does
 };
 
 template <typename Waiter>
@@ -160,12 +162,12 @@ void Lead::wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) {
         if (watches) watch_waiting(seen);
     }
     if (watches) wakes_.tell(baton_.end_watch_waiting());
-    // It may be over between two looks: then it has not waited at all, and nobody knows that the lead is free.
+    // The wait may have been over at once: then the thread has not waited at all, and no thread has been woken to take the free lead.
     if (untold) wakes_.tell(baton_.leave_to_others());
     wakes_.tell(baton_.end_wait());
 }
 
-// How often a thread that ends a node looks whether it is done.
+// How often a thread that ends a node checks whether it is done.
 inline constexpr auto kLookBriefly = std::chrono::milliseconds(1);
 
 template <typename Done>

@@ -20,14 +20,14 @@ public:
         std::uint64_t waits = 0;
     };
     enum class Look : std::uint8_t {
-        stay,       // nothing to do: look again
-        take,       // there is a lead to take
-        take_over,  // the leader has been in one function for too long: its lead is to be handed over first
+        stay,       // nothing to do: check again
+        take,       // the lead can be taken
+        take_over,  // the leader has been in one function for too long: its lead must be handed over first
     };
 
     [[nodiscard]] Seen begin() const { return {.waits = baton_.waits_}; }
-    // By a follower. `runs_function`, here and below: the leader is in one that may be taken out of its hands. Not `due`: the thread was told
-    // before it was to look, which says nothing of how long a function has run.
+    // For a follower. `runs_function`, here and below: the leader is in a function, which may be taken from it. Not `due`: the thread was
+    // woken before its time to check, which does not show how long a function has run.
     [[nodiscard]] Look by_follower(Seen& seen, bool runs_function, bool due = true) const {
         if (!baton_.leading_) {
             if (baton_.offered_ || (baton_.waiting_ == baton_.quiet_ && baton_.waits_ == seen.waits)) return Look::take;
@@ -38,11 +38,11 @@ public:
             return Look::take;  // it takes replies only: this thread takes calls as well
         return due ? at_run(seen, runs_function) : Look::stay;
     }
-    // By the thread that watches while it waits for a call.
+    // For the thread that watches while it waits for a call.
     [[nodiscard]] Look by_waiting(Seen& seen, bool runs_function) const {
         return baton_.leading_ && baton_.followers_ == 0 ? at_run(seen, runs_function) : Look::stay;
     }
-    // By the thread that stands by.
+    // For the standby thread.
     [[nodiscard]] Look by_standing_by(Seen& seen, bool runs_function) const {
         if (baton_.has_others() || baton_.offered_) {
             seen = {};

@@ -36,7 +36,8 @@ Status OwnThreads::add(void (*serves)(void* argument, Lock& lock, One& self), vo
     One& own = threads_.emplace_back(this);
     try {
         own.thread = start_thread([this, &own, serves, argument] {
-            // A function may cancel the thread that it runs on. The thread would end later, in the node's code, with its lock taken.
+            // A function may cancel the thread that it runs on. The thread would end later, in the node's code, while it holds the node's
+            // lock.
             (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
             mine_ = &own;
             Hold hold(lead_.mutex());
@@ -56,7 +57,7 @@ Status OwnThreads::add(void (*serves)(void* argument, Lock& lock, One& self), vo
 
 bool OwnThreads::make_enough(unsigned more) {
     const std::size_t wanted = count_ + quiet_runs_.threads() + gatherings_ + unnested_waits_ + more;
-    while (!lead_.is_stopping() && threads_.size() - 1 - kept_ < wanted) {  // one stands by
+    while (!lead_.is_stopping() && threads_.size() - 1 - kept_ < wanted) {  // one is the standby thread
         if (const Status made = add(&serve, &lead_); !made) {
             log().error("{}", made.error().message());
             return false;

@@ -1,7 +1,7 @@
-// QuietRuns: how many of a node's own threads are in functions that have waited quietly, and which further calls stay in their mailboxes
-// for that reason.
+// QuietRuns: how many of a node's own threads are in functions that have waited quietly, and which further calls are held back in their
+// mailboxes for that reason.
 //
-// Threads: under the engine's lock. Invariants: the threads of all are the sum of those of each peer, and no peer without any is listed.
+// Threads: under the engine's lock. Invariants: `all_` counts the sum of the peers' threads, and only peers that have some are listed.
 #pragma once
 
 #include <map>
@@ -12,16 +12,16 @@
 
 namespace rove {
 
-// Functions that have waited quietly and not returned, on threads of the node's own: each has another thread made in its place. 64
-// stacks of 8 MiB are half a GiB of addresses, of which a thread that serves uses some 100 KiB. While 64 functions wait so, calls of
-// functions that have waited quietly before, and of functions that have never ended yet, stay in their mailboxes. Calls of all other
-// functions begin, because the 64 may wait for one of them. More than 64 threads are made in two cases: for the first function of each
-// peer, and for functions that had begun before the bound was reached: at most as many as the node has threads.
+// Functions that have waited quietly and not returned, on threads of the node's own: for each of them another thread is made. 64 stacks of
+// 8 MiB are half a GiB of addresses, of which a thread that serves uses some 100 KiB. While 64 functions wait so, calls of functions that
+// have waited quietly before, and of functions that have never ended yet, stay in their mailboxes. Calls of all other functions begin,
+// because the 64 may wait for one of them. More than 64 threads are made in two cases: for the first function of each peer, and for
+// functions that had begun before the bound was reached: at most as many as the node has threads.
 inline constexpr unsigned kQuietRunsMax = 64;
-// One peer's calls have a quarter of these.
+// One peer's calls may use a quarter of these.
 inline constexpr unsigned kQuietRunsOfPeerMax = kQuietRunsMax / 4;
-// Calls of such functions that wait in their mailboxes wait for as long as others end. If none has begun or ended for this time, they may be
-// waiting for a frame after them in the same mailbox: from then on they are refused.
+// Calls that are held back in their mailboxes wait for as long as other such functions begin and end. If none has begun or ended for this
+// time, they may be waiting for a frame after the held call in the same mailbox: from then on held calls are refused.
 inline constexpr auto kQuietHoldFor = std::chrono::seconds(10);
 
 class PeerState;
@@ -29,17 +29,17 @@ class PeerState;
 class QuietRuns {
 public:
     explicit QuietRuns(const unsigned& own_threads) : own_threads_(own_threads) {}
-    [[nodiscard]] unsigned threads() const { return all_.threads; }  // that have another one in their place
+    [[nodiscard]] unsigned threads() const { return all_.threads; }  // threads that another one replaces
 
-    // By the peer whose call the function is; null: it is this node's own. False: there are too many.
+    // `from`: the peer whose call the function is; null: it is this node's own. False: too many functions wait quietly.
     [[nodiscard]] bool begin(const PeerState* from);
-    [[nodiscard]] bool end(const PeerState* from);  // whether others were held back for it
+    [[nodiscard]] bool end(const PeerState* from);  // whether others were held back because of it
 
-    // A call of this function, from there, stays in its mailbox.
+    // Whether a call of this function by that peer stays in its mailbox.
     [[nodiscard, gnu::always_inline]] bool holds(const code::Function& function, const PeerState* from) const {
         return all_.threads >= kQuietRunsOfPeerMax && may_wait_quietly(function) && what_is_full(from, 0) != nullptr;
     }
-    // Until when, if nothing begins or ends meanwhile: it is refused then. Nothing: it is not held back.
+    // Until when the call is held back, if no function begins or ends in that time: it is refused then. Nothing: it is not held back.
     [[nodiscard]] std::optional<TimePoint> held_until(const code::Function& function, const PeerState* from) const;
     [[nodiscard]] static Error too_many(const std::string& node, const code::Function& function);
 
@@ -54,7 +54,7 @@ private:
     [[nodiscard]] const Share* what_is_full(const PeerState* from, unsigned beyond) const;
     const unsigned& own_threads_;
     Share all_;
-    std::map<const PeerState*, Share> of_peer_;  // those with some
+    std::map<const PeerState*, Share> of_peer_;  // peers that have some
 };
 
 }  // namespace rove

@@ -6,12 +6,12 @@ namespace rove {
 
 namespace {
 
-// How long a thread waits on one engine until it looks what another one has, whose function it is in and which has no other threads.
+// How long a thread waits on one engine before it serves another, in whose function it is and which has no other threads.
 constexpr auto kAbsentMax = std::chrono::milliseconds(1);
 
 }  // namespace
 
-// For one look, and for as long as nothing was handled and `goes_on` says so. Precondition: the lead is free.
+// Leads for one step, and for as long as nothing was handled and `goes_on` returns true. Precondition: the lead is free.
 template <typename GoesOn>
 unsigned Runner::lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) {
     Lead::Turn turn{.lock = lock,
@@ -31,7 +31,7 @@ unsigned Runner::poll(Lock& lock, std::chrono::milliseconds wait) {
     std::optional<TimePoint> deadline;
     if (wait.count() > 0) deadline = deadline_of(detail::ns_of(wait));
     if (lead_.is_led()) {
-        if (wait.count() == 0 || is_in_mine()) return 0;  // who is in a function may lead himself
+        if (wait.count() == 0 || is_in_mine()) return 0;  // a thread in a function can lead itself
         if (!lead_.wait_while_led(lock, deadline)) return 0;
     }
     return lead(lock, deadline, [&] {
@@ -76,7 +76,7 @@ void Runner::leave_lead(Lock& other) {
     lead_.leave_to_others();
 }
 
-// To this engine it is as if its thread waited quietly: another thread is made in its place. Where too many are, it keeps its place among the
+// This engine treats the thread as if it waited quietly: another thread is made in its place. If too many are, it keeps its place among the
 // functions that run long.
 Runner::Absence Runner::leave(Lock& other) {
     const HeldLock::Released free(other);
@@ -90,7 +90,7 @@ Runner::Absence Runner::leave(Lock& other) {
     return {of_place, Clock::now()};
 }
 
-// Where this engine has no other threads its calls, of which one may be what the thread waits for, have been served by nobody.
+// If this engine has no other threads, no thread has served its calls, and the thread may wait for one of them.
 void Runner::come_back(const Absence& from, Lock& other, const Manner* goes_on) {
     const HeldLock::Released free(other);
     Hold hold(lead_.mutex());
@@ -136,7 +136,7 @@ void Runner::set_aside(Run& run) noexcept {
     take_place(run);
     if (run.function != nullptr && !run.entered) run.entered.emplace(code_.keep());
     if (run.link != nullptr) {
-        // The link that the frame came by: its peer may have been met again, and have another one by now.
+        // The link over which the frame arrived: its peer may have connected again, and have another link by now.
         if (run.payload_read.load(std::memory_order_acquire)) {  // partner: rove_payload_read
             run.link->release(fabric::Traffic::calls);
         } else {
@@ -189,8 +189,8 @@ unsigned Runner::places_taken() const {
     return long_run_count_ - std::min(long_run_count_, own_threads_.gatherings() - leading);
 }
 
-// All places for long functions are taken. A function that has never run starts as long as a follower could take the lead over; so does one
-// that may have been long by accident.
+// All places for long functions are taken. A function that has never run starts, provided that a follower could take the lead over; so does
+// one that may have been long by accident.
 bool Runner::waits_where_places_are_rare(const code::Function& function) const {
     if (places_taken() < options_.threads) return false;
     if (function.pace.is_long() && !function.pace.may_be_tried()) return true;

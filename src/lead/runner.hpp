@@ -2,13 +2,13 @@
 // the leader, counts the places for those, and makes threads wait for something on their node (wait_until): such a thread leads, or waits for
 // the thread that does.
 //
-// Threads: under the engine's lock, where nothing else is said. The lock is released while code that is not the node's runs (`outside`).
+// Threads: under the engine's lock, unless stated otherwise. The lock is released while code that is not the node's runs (`outside`).
 //
-// Invariants: at most one function runs in the leader's thread (`leading`). One that was set aside is among `long_runs` until it returns, and
-// keeps its frame and its code until then. What waits in a thread knows what waits beneath it (Run::beneath).
+// Invariants: at most one function runs in the leader's thread (`leading`). A function that was set aside is in `long_runs` until it returns,
+// and keeps its frame and its code until then. A run refers to the one that waits beneath it in its thread (Run::beneath).
 //
-// A thread has one stack of runs and waits, whichever engines they are of. A thread that waits on one engine in a function of another gives up
-// the other's lead, and comes back to its run when it has waited (leave, come_back). It holds one engine's lock at a time.
+// A thread has one stack of runs and waits, whichever engines they are on. A thread that waits on one engine in a function of another gives up
+// the other's lead, and returns to its run after the wait (leave, come_back). It holds one engine's lock at a time.
 #pragma once
 
 #include <memory>
@@ -36,10 +36,10 @@ public:
 
     // The parts of the node that this one uses. They outlive it.
     struct Beside {
-        Engine& engine;  // whose functions these are
+        Engine& engine;  // the engine whose functions these are
         const NodeOptions& options;
         Lead& lead;
-        Lead::Duties& duties;  // the leader's
+        Lead::Duties& duties;  // the leader's duties
         OwnThreads& own_threads;
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
     };
@@ -51,38 +51,38 @@ public:
           own_threads_(beside.own_threads),
           code_(beside.cache) {}
 
-    [[nodiscard]] Engine& engine() const { return engine_; }  // whose functions these are
-    // Their code.
+    [[nodiscard]] Engine& engine() const { return engine_; }  // the engine whose functions these are
+    // The code of these functions.
     [[nodiscard]] CodePlace& code() { return code_; }
 
     // ---- one run, by the thread that leads
-    // Before anything of it is looked at: from here on it may be set aside.
+    // Called before anything of it is read: from here on it may be set aside.
     void begin(Run& run, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     // Runs `code`, without the lock, and ends the run. The lead may have been lost when it returns: Run::handed_over.
     template <typename Code>
     void outside(Run& run, Lead::Turn& turn, const Code& code) REQUIRES(lock_of<EngineLock>);
-    // The one way, within `code`, to what is not the node's own.
+    // Every call of code that is not the node's own is made through this, within `code`.
     template <typename Code>
     static void call_out(const Run& run, const Code& code);
 
-    // ---- runs that others lead beside
+    // ---- runs beside the leader
     // The function that the leader runs; null: it is in none.
     [[nodiscard]] Run* leading() const REQUIRES(lock_of<EngineLock>) { return leading_; }
     // Functions that have not returned, callbacks included.
     [[nodiscard]] unsigned busy() const REQUIRES(lock_of<EngineLock>) { return busy_; }
     [[nodiscard]] const LongRuns& long_runs() const REQUIRES(lock_of<EngineLock>) { return long_run_list_; }
-    // Before its thread loses the lead: the frame and the code of the function that the leader runs are kept for it. `since`: when it is
-    // taken to have begun.
+    // Called before its thread loses the lead: the frame and the code of the function that the leader runs are kept for it. `since`: when
+    // it is considered to have begun.
     void set_aside(TimePoint since) noexcept REQUIRES(lock_of<EngineLock>);
-    // The function that the leader runs is long, as this thread has seen, and its thread loses the lead.
+    // The function that the leader runs is long, as this thread has seen; the leader's thread loses the lead.
     void take_away() noexcept REQUIRES(lock_of<EngineLock>);
-    // For the function that this thread is in: as one that is known to run long.
+    // Treats the function that this thread is in as one that is known to run long.
     void hand_over_here() REQUIRES(lock_of<EngineLock>);
-    // It never returns: the node's end waits no more for it.
+    // It never returns: the node's end no longer waits for it.
     void give_up(Run& run) REQUIRES(lock_of<EngineLock>);
 
-    // ---- places: NodeOptions::threads functions run long at once
-    // A run that reads its payload has a thread besides, and takes none.
+    // ---- places: at most NodeOptions::threads functions run long at the same time
+    // A run that reads its payload has a thread made for it, and takes no place.
     [[nodiscard]] unsigned places_taken() const REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool has_no_place() const REQUIRES(lock_of<EngineLock>) {
         return long_run_count_ >= options_.threads;
@@ -91,38 +91,38 @@ public:
     [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const PeerState* from) const
         REQUIRES(lock_of<EngineLock>);
 
-    // ---- this thread; without the lock, where nothing else is said
-    // The innermost function or callback that it is in is this engine's.
+    // ---- this thread; without the lock, unless stated otherwise
+    // Whether the innermost function or callback that this thread is in is this engine's.
     [[nodiscard]] bool is_in_mine() const { return ThreadRuns::top_.runner == this; }
-    // It is in the function that the leader runs.
+    // Whether this thread is in the function that the leader runs.
     [[nodiscard]] bool runs_as_leader() const REQUIRES(lock_of<EngineLock>) {
         return is_in_mine() && !lead_.lost(ThreadRuns::top_.term) && leading_ != nullptr;
     }
-    // Functions of this engine that it is in.
+    // The number of functions of this engine that this thread is in.
     [[nodiscard]] unsigned depth() const;
 
     // ---- waiting
     struct Manner {               // how a thread waits
         bool quiet = false;       // it takes replies and parts, and runs no function on top of the one that it is in
-        bool holds_back = false;  // as quiet, but it leads where others could: only for a short time
-        LargeTurns::Turn* turn = nullptr;  // that it keeps meanwhile: others pass it while a function runs on top
+        bool holds_back = false;  // as quiet, but it leads even if others could: only for a short time
+        LargeTurns::Turn* turn = nullptr;  // a turn that it keeps: others pass it while a function runs on top
     };
-    // Leads, or waits for a leader, until it is done or late, or the node is at its end. Gives done().
+    // Leads, or waits for a leader, until it is done or late, or the node is at its end. Returns done().
     template <typename Done>
     bool wait_until(Lock& lock, Deadline deadline, const Done& done, Manner manner) REQUIRES(lock_of<EngineLock>);
     template <typename Done>
     bool wait_until(Lock& lock, Deadline deadline, const Done& done) REQUIRES(lock_of<EngineLock>) {
         return wait_until(lock, deadline, done, {});
     }
-    // Leads for one look, and until something was done or the time is over (not over 0: for that look alone). Returns how much was done.
+    // Leads for one check, and until something was done or the time is over (not over 0: for that check alone). Returns how much was done.
     unsigned poll(Lock& lock, std::chrono::milliseconds wait) REQUIRES(lock_of<EngineLock>);
     // For a thread that asks whether its call has ended and does not wait. Outside of functions nothing need be done for it: the node's
-    // threads serve. A function that asks again and again must not keep the lead meanwhile.
+    // threads serve. A function that asks repeatedly must not keep the lead between its questions.
     void look_once(Lock& lock) REQUIRES(lock_of<EngineLock>);
-    // Before a thread waits in a function or in a callback of this engine: it leads no more, and can lead again while it waits. To the function
-    // it is as if it ran long. True: nobody has been told of it, and whoever calls this sees to it that somebody leads.
+    // Called before a thread waits in a function or in a callback of this engine: it gives up the lead, and can lead again while it waits. The
+    // function is treated as if it ran long. True: no thread has been woken, and the caller ensures that some thread leads.
     bool step_aside() REQUIRES(lock_of<EngineLock>);
-    // The node is at its end: all waits are over.
+    // The node is at its end: all waits end.
     void end_waits() REQUIRES(lock_of<EngineLock>) { ending_ = true; }
     [[nodiscard]] bool is_ending() const REQUIRES(lock_of<EngineLock>) { return ending_; }
 
@@ -132,19 +132,19 @@ private:
         bool of_place;
         TimePoint since;
     };
-    // The other engine's, whose function this thread is in; null: it is in none, or in one of this engine. A function that has forked is the
-    // parent's, and so are the locks of its engine.
+    // The other engine's runner, if this thread is in a function of another engine; null: it is in none, or in one of this engine. A
+    // function that has forked is the parent's, and so are the locks of its engine.
     [[nodiscard]] Runner* elsewhere() const {
         Runner* const in = ThreadRuns::top_.runner;
         return in != nullptr && in != this && !in->process_.is_past() ? in : nullptr;
     }
-    // For the run of this engine that this thread is in, before it leads another engine, waits there, and when it has waited. `other`: that
-    // engine's lock, which is released meanwhile.
+    // Called for the run of this engine that this thread is in: before the thread leads another engine, before it waits there, and after
+    // that wait. `other`: that engine's lock, which is released during the call.
     void leave_lead(Lock& other) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Absence leave(Lock& other) REQUIRES(lock_of<EngineLock>);
-    // `goes_on`: how it waits on; null: it has what it waited for.
+    // `goes_on`: how it continues to wait; null: its wait is over.
     void come_back(const Absence& from, Lock& other, const Manner* goes_on) REQUIRES(lock_of<EngineLock>);
-    // Until when the thread may stay away.
+    // How long the thread may stay away.
     [[nodiscard]] Deadline absent_until(Deadline deadline) const;
 
     // Waits in this engine, for a thread that is in a function of this one, or of none, or has left its function's engine.
@@ -169,13 +169,13 @@ private:
     CodePlace code_;
     Run* leading_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     unsigned busy_ GUARDED_BY(lock_of<EngineLock>) = 0;
-    // Those of these runs that run beside the leader and do not wait for a call.
+    // How many of these runs run beside the leader and do not wait for a call.
     unsigned long_run_count_ GUARDED_BY(lock_of<EngineLock>) = 0;
     LongRuns long_run_list_ GUARDED_BY(lock_of<EngineLock>);
     bool ending_ GUARDED_BY(lock_of<EngineLock>) = false;  // all waits end, because their time is over
 };
 
-// ---- what every run passes, inlined. What few pass is in runner.cpp.
+// ---- the steps of every run, inlined; runner.cpp has the rare ones
 
 [[gnu::always_inline]] inline void Runner::begin(Run& run, Lead::Turn& turn) {
     run.awaited = &turn.awaited;
@@ -187,10 +187,10 @@ private:
         run.beneath = ThreadRuns::top_.run;
         run.beneath_of = ThreadRuns::top_.runner;
     }
-    if (run.function != nullptr && run.function->pace.is_long()) hand_over_at_once(run);  // where another can lead
+    if (run.function != nullptr && run.function->pace.is_long()) hand_over_at_once(run);  // if another thread can lead
     if (turn.turn_beneath == nullptr) return;
     turn.turn_beneath->go_beneath();
-    lead_.tell_waiting();  // some may pass it
+    lead_.tell_waiting();  // the turn is beneath now, so later turns may pass it
 }
 
 template <typename Code>
@@ -239,14 +239,14 @@ bool Runner::wait_until(Lock& lock, Deadline deadline, const Done& done, Manner 
     const auto late = [&]()
                           REQUIRES(lock_of<EngineLock>) { return ending_ || (deadline && Clock::now() >= *deadline); };
     if (late()) {
-        // A look may run functions.
+        // One look may run functions.
         if (!ending_ && !manner.quiet && !manner.holds_back && manner.turn == nullptr) look_once(lock);
         return done();
     }
     Runner* const other = elsewhere();
     if (other == nullptr) [[likely]]
         return wait_here(lock, deadline, done, manner);
-    // What has been waited for may be over again (room that another thread has taken) when the thread is back in its run.
+    // The condition may have become false again (another thread has taken the room) when the thread is back in its run.
     while (!done() && !late()) {
         const Absence absence = other->leave(lock);
         const bool is_done = wait_here(lock, other->absent_until(deadline), done, manner);
@@ -292,7 +292,7 @@ bool Runner::wait_here(Lock& lock, Deadline deadline, const Done& done, Manner m
             is_done = done();
             return is_done || runner.ending_ || (deadline && Clock::now() >= *deadline);
         }
-        // It holds up a wait beneath it: nothing more is to run on top of it.
+        // This wait holds up a wait beneath it: nothing more is to run on top of it.
         [[nodiscard]] bool wants_change() { return may_nest && stacked.holds_up(); }
         void change(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
             turn.baton.quiet = unnested = runner.own_threads_.stop_nesting();

@@ -1,7 +1,7 @@
-// Sleep in epoll until one of a fabric's descriptors is readable or somebody kicks.
+// Sleep in epoll until one of a fabric's descriptors is readable or a thread kicks.
 //
 // Threads: any, after open() has returned. Several may sleep at once. Invariant: a kick ends the sleep of at least one thread, or else the next
-// sleep. It may end just one: Baton::wake_up tells whether the thread that wakes must kick again for others.
+// sleep. It may end just one: Baton::wake_up says whether the thread that wakes must kick again for others.
 #pragma once
 
 #include <optional>
@@ -19,9 +19,9 @@ public:
     Sleeper(const Sleeper&) = delete;
 
     [[nodiscard]] Status open(const std::vector<int>& descriptors);
-    // Until a descriptor is readable, a kick, or the deadline (none: for ever).
+    // Sleeps until a descriptor is readable, a kick, or the deadline (none: for ever).
     void sleep(std::optional<TimePoint> deadline);
-    // Ends the current or the next sleep. From any thread, and async-signal-safe.
+    // Ends the current or the next sleep. Callable from any thread; async-signal-safe.
     void kick() noexcept;
 
 private:

@@ -1,4 +1,4 @@
-// Spinning on mailboxes: what a leader looks at while it has released the engine's lock.
+// Spinning on mailboxes: what a leader checks while it has released the engine's lock.
 //
 // Threads: AwaitedSignals are used by one thread, the one that leads, without a lock.
 #pragma once
@@ -12,19 +12,19 @@
 
 namespace rove {
 
-// Looks at every mailbox before the leader lets others have the core. A reply on this machine takes a few hundred
-// nanoseconds; a thousand turns last some 20 us, the fewest 1 us.
+// How many times each mailbox is checked before the leader lets other threads have the core. A reply on this machine takes a few hundred
+// nanoseconds; the most turns last some 20 us, the fewest 1 us.
 inline constexpr unsigned kSpinTurnsMax = 1000;
 inline constexpr unsigned kSpinTurnsMin = 100;
 
 // The next signals of a node's links, as of the moment when the lock was released. It keeps the links alive, because another thread may
 // remove one while this thread looks.
 struct AwaitedSignals {
-    std::uint64_t version = 0;  // of the node's links
+    std::uint64_t version = 0;  // the version of the node's links
     std::vector<std::shared_ptr<fabric::Link>> links;
     std::vector<fabric::AwaitedSignal> signals;
 
-    // For a thread that looks no more: links that have ended must not wait for its next turn at the lead.
+    // For a thread that stops checking: links that have ended must not wait for its next turn at the lead.
     void clear() {
         version = 0;
         links.clear();
@@ -37,7 +37,7 @@ struct AwaitedSignals {
     }
 };
 
-// Looks until a signal has arrived, `attention` is set, or the turns are over. True: one of the first two. It pauses between looks: without a
+// Checks until a signal has arrived, `attention` is set, or the turns are over. True: one of the first two. It pauses between looks: without a
 // pause, loads of the line are in flight when another core takes the line away, and must start again; a hand-off then takes 57 ns instead
 // of 35 (two cores of a Zen 5).
 [[nodiscard]] bool spin(const AwaitedSignals& awaited, const std::atomic<bool>& attention, unsigned turns);

@@ -16,7 +16,7 @@ bool StackedWait::looks_beneath() {
     looked_at_ = now;
     holds_up_ = false;
     for (StackedWait* wait = beneath_; wait != nullptr; wait = wait->beneath_) {
-        if (wait->runner_ != runner_) continue;  // whose lock is not taken
+        if (wait->runner_ != runner_) continue;  // that engine's lock is not held
         if (!wait->is_over_(wait->of_))
             wait->over_since_ = {};
         else if (wait->over_since_ == TimePoint{})

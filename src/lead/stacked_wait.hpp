@@ -9,12 +9,12 @@
 
 namespace rove {
 
-// Longer than calling back and forth a hundred times takes, so that it costs nothing where all get on.
+// Longer than calling back and forth a hundred times takes, so that it costs nothing while all waits make progress.
 inline constexpr auto kHeldUpMax = std::chrono::milliseconds(10);
 
 class Runner;
 
-// One wait of this thread on a node, in the list of those beneath it.
+// One wait of this thread on a node, in the list of the waits beneath it.
 //
 // Threads: its own, under the engine's lock. Invariants: a thread's waits are listed from the innermost (`top_`) outwards, whichever engines
 // they are on, and are destroyed in that order. holds_up() asks only those of its own engine, because only that engine's lock is held.
@@ -32,7 +32,8 @@ public:
     StackedWait& operator=(const StackedWait&) = delete;
     ~StackedWait() { top_ = beneath_; }
 
-    // Whether one beneath it, on the same node, has been over for kHeldUpMax. It looks once a millisecond, and says meanwhile what it saw.
+    // Whether a wait beneath it, on the same node, has been over for kHeldUpMax. It checks once a millisecond, and otherwise returns what
+    // it saw last.
     [[nodiscard]] bool holds_up() { return beneath_ != nullptr && looks_beneath(); }
 
 private:
@@ -43,9 +44,10 @@ private:
     const void* of_;
     bool (*is_over_)(const void*);
     StackedWait* beneath_ = top_;
-    TimePoint over_since_{};                                                          // as seen from above
-    TimePoint looked_at_ = beneath_ != nullptr ? beneath_->looked_at_ : TimePoint{};  // at those beneath
-    bool holds_up_ = beneath_ != nullptr && beneath_->holds_up_;                      // as it was then
+    TimePoint over_since_{};  // as seen by a wait above it
+    // When those beneath were last checked.
+    TimePoint looked_at_ = beneath_ != nullptr ? beneath_->looked_at_ : TimePoint{};
+    bool holds_up_ = beneath_ != nullptr && beneath_->holds_up_;  // the result of that check
 };
 
 }  // namespace rove

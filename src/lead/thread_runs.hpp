@@ -1,7 +1,7 @@
-// ThreadRuns: the functions and callbacks that the calling thread is in, one on top of the other, whichever engines they are of. Those beneath
-// the innermost one wait; what has run on top of them since is the thread's one stack.
+// ThreadRuns: the functions and callbacks that the calling thread is in, one on top of the other, whichever engines they are on. All but the
+// innermost one wait, and all of them share the thread's one stack.
 //
-// Threads: each asks about itself, without a lock. Runner writes what is asked here.
+// Threads: each thread reads its own state, without a lock. Runner writes it.
 //
 // Invariants: innermost() is what the thread executes now, and beneath() leads from there to the outermost. A Run that is found so has not
 // returned. nested() is at most the number of runs that the thread is in.
@@ -15,11 +15,11 @@
 
 namespace rove {
 
-// Functions on one thread that wait for calls, one within the other: bounds the stack, and ends circles. At 1 KiB of Rove's own
-// frames each, 128 KiB of a thread's 8 MiB.
+// The largest number of functions on one thread that wait for calls, one within the other: bounds the stack, and ends circular calls. At 1 KiB of Rove's
+// own frames each, 128 KiB of a thread's 8 MiB.
 inline constexpr unsigned kNestedMax = 128;
-// And no function is run on top of another with less than this left of the thread's stack: a function may count on as much, whichever
-// others wait beneath it. It is a sixteenth of the 8 MiB that threads have unless their program says otherwise.
+// No function is run on top of another with less than this left of the thread's stack: a function may rely on this much, whichever others
+// wait beneath it. It is a sixteenth of the 8 MiB that threads have unless their program says otherwise.
 inline constexpr std::size_t kStackReserveBytes = 512UL * 1024;
 
 class ThreadRuns {
@@ -29,23 +29,23 @@ public:
         Runner* of = nullptr;
         Run* run = nullptr;
     };
-    // The innermost one, and the one that waits beneath another.
+    // The innermost one, and the one that waits beneath a run.
     [[nodiscard]] static Within innermost() { return {top_.runner, top_.run}; }
     [[nodiscard]] static Within beneath(const Run& run) { return {run.beneath_of, run.beneath}; }
-    // It is in a function or a callback.
+    // Whether the thread is in a function or a callback.
     [[nodiscard]] static bool is_in_any() { return top_.runner != nullptr; }
-    // It is in a function, and in no callback on top of it.
+    // Whether it is in a function, with no callback on top.
     [[nodiscard]] static bool is_in_function() { return top_.run != nullptr && top_.run->function != nullptr; }
-    // It is in that function or callback, or waits on top of it.
+    // Whether it is in that function or callback, or waits on top of it.
     [[nodiscard]] static bool is_in(const Run& run);
 
-    // Functions that wait in it, one on top of the other.
+    // The number of functions that wait in it, one on top of the other.
     [[nodiscard]] static unsigned nested() { return nested_; }
-    // There are as many as may be: if other threads can run further calls, this one runs nothing more on top.
+    // Whether no more may be nested: if other threads can run further calls, this one runs nothing more on top.
     [[nodiscard]] static bool is_deep() {
         return nested_ > 0 && (nested_ >= kNestedMax || stack_left() < kStackReserveBytes);
     }
-    // While the sum is not 0, it takes replies only where it waits.
+    // While the sum of the changes is not 0, the thread takes replies only when it waits.
     static void forbid_nesting(int change) { no_nesting_ += static_cast<unsigned>(change); }
     [[nodiscard]] static bool is_nesting_forbidden() { return no_nesting_ > 0; }
 
@@ -58,7 +58,7 @@ private:
         std::uint64_t term = 0;
         Run* run = nullptr;
     };
-    // Initial-exec: a plain load beside the thread pointer, also from librove.so; constinit: without a look whether it was made.
+    // Initial-exec: a plain load relative to the thread pointer, also from librove.so; constinit: no check whether it was initialised.
     static constinit thread_local Top top_ [[gnu::tls_model("initial-exec")]];
     // This thread's waits within functions, and its scopes in which it waits quietly.
     static constinit thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]],

@@ -1,6 +1,6 @@
 // One turn at the lead (LeadTurn), the work that a leader does in it (LeadDuties), and whether it may sleep afterwards (LeadRest).
 //
-// Threads: a LeadTurn is used by the thread that made it, except that whoever takes a function away from the leader clears its
+// Threads: a LeadTurn is used by the thread that made it, except that the thread that takes a function away from the leader clears its
 // `awaited` (Run::awaited), under the lock. LeadDuties are called under the engine's lock, which work() releases while it runs functions.
 #pragma once
 
@@ -14,27 +14,27 @@
 
 namespace rove {
 
-// One thread's turn at the lead, and what it needs for it. Made by the thread that means to lead, on its stack.
+// One thread's turn at the lead, and what it needs for that. Made by the thread that is going to lead, on its stack.
 struct LeadTurn {
     HeldLock& lock;
     Baton::Turn baton;
-    AwaitedSignals awaited{};                  // what it spins on
-    bool holds_back = false;                   // it waits for a short time, in which functions are left to others
-    LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
+    AwaitedSignals awaited{};  // the signals that it spins on
+    bool holds_back = false;   // it waits for a short time, in which functions are left to other threads
+    LargeTurns::Turn* turn_beneath = nullptr;  // a turn that this thread keeps while it waits
     [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
 };
 
 // Whether the leader may sleep, as its duties see it.
 struct LeadRest {
-    bool pending = false;              // there is something to do: it must not
-    bool restless = false;             // it must look again soon, because nobody rings for what it waits for
-    std::optional<TimePoint> until{};  // when something is due
+    bool pending = false;              // there is something to do: it must not sleep
+    bool restless = false;             // it must check again soon, because no bell announces what it waits for
+    std::optional<TimePoint> until{};  // when the next thing is due
 };
 
 // The work of a leader.
 class LeadDuties {
 public:
-    // Does what has arrived and what is due. Returns how many things that were. The turn may be lost when it returns.
+    // Handles what has arrived and what is due. Returns how many things that were. The turn may be lost when it returns.
     virtual unsigned work(LeadTurn& turn) REQUIRES(lock_of<EngineLock>) = 0;
     // Puts the signals that announce more work into `turn.awaited`.
     virtual void await_signals(LeadTurn& turn) noexcept REQUIRES(lock_of<EngineLock>) = 0;
@@ -46,9 +46,9 @@ public:
     virtual void woke_up() REQUIRES(lock_of<EngineLock>) = 0;
     // Whether the leader is in a function, which a thread that keeps watch may take from it.
     [[nodiscard]] virtual bool runs_function() const REQUIRES(lock_of<EngineLock>) = 0;
-    // The leader's function has run long: it keeps running beside the new leader, and its thread has lost the lead.
+    // The leader's function has run long: it keeps running beside the new leader, and its thread loses the lead.
     virtual void take_function_away() noexcept REQUIRES(lock_of<EngineLock>) = 0;
-    // A function may have waited for a thread that can take the lead over, and there is one.
+    // A follower has become available. A function may have waited for a thread that can take the lead over.
     virtual void follower_came() REQUIRES(lock_of<EngineLock>) = 0;
 
 protected:

@@ -1,10 +1,10 @@
-// Wakes: wakes threads of a node when there is something for them: the leader, which looks at mailboxes or sleeps; threads that wait for an
-// event; and threads that wait for the lead. Baton decides which threads to wake.
+// Wakes: wakes threads of a node: the leader, which checks mailboxes or sleeps; threads that wait for an event; and threads that wait for
+// the lead. Baton decides which threads to wake.
 //
 // Threads: any thread may wake others, under the engine's lock; wake_unlocked() and interrupt() need no lock. A thread that waits holds the
-// lock, which is released in that time.
+// lock, which is released while it waits.
 //
-// Invariant: no wake is lost. One that comes after begin_work() ends the look that follows, or keeps the leader from sleeping; one that comes
+// Invariant: no wake is lost. A wake after begin_work() ends the leader's next check for signals, or keeps the leader from sleeping; a wake
 // while it sleeps ends the sleep.
 #pragma once
 
@@ -21,52 +21,52 @@ namespace rove {
 
 class Wakes {
 public:
-    // `descriptors`: of the fabric, which end the leader's sleep as well.
+    // `descriptors`: the fabric's, which end the leader's sleep as well.
     [[nodiscard]] Status open(const std::vector<int>& descriptors) { return sleeper_.open(descriptors); }
 
-    // ---- telling
-    [[gnu::always_inline]] void tell(Baton::Tell whom) {  // mostly nobody
+    // ---- waking
+    [[gnu::always_inline]] void tell(Baton::Tell whom) {  // mostly none
         if (whom.waiting || whom.follower || whom.sleeper) tell_all_of(whom);
     }
-    // Ends the leader's look; and its sleep, where it sleeps.
+    // Ends the leader's check for signals, and its sleep if it sleeps.
     void wake(bool leader_sleeps) {
         attention_.store(true, std::memory_order_relaxed);
         if (leader_sleeps) sleeper_.kick();
     }
     // The same, without the lock.
     void wake_unlocked() noexcept { wake(true); }
-    // And a poll() that waits returns. Async-signal-safe.
+    // The same, and a poll() that waits returns. Async-signal-safe.
     void interrupt() noexcept {
         interrupted_ = true;
         wake_unlocked();
     }
     [[nodiscard]] bool take_interrupt() noexcept { return interrupted_.exchange(false); }
-    // All of the node's own threads: it ends.
+    // Wakes all of the node's own threads, because it ends.
     void tell_own() {
         followers_.notify_all();
         standing_by_.notify_all();
     }
 
     // ---- the leader
-    // It begins with its work: what is changed from here on ends its next look.
+    // The leader begins its work: changes from here on end its next check for signals.
     void begin_work() { attention_.store(false, std::memory_order_relaxed); }
-    // Somebody has woken it since then.
+    // Whether a thread has woken it since then.
     [[nodiscard]] bool was_woken() const { return attention_.load(std::memory_order_relaxed); }
-    // The same, to be looked at while spinning.
+    // The same flag, to be read while spinning.
     [[nodiscard]] const std::atomic<bool>& attention() const { return attention_; }
-    // Without the lock.
+    // Called without the lock.
     void sleep(Deadline deadline) { sleeper_.sleep(deadline); }
 
-    // ---- waiting. timeout: the deadline has come.
-    // For something to happen.
+    // ---- waiting. timeout: the deadline has passed.
+    // Waits for something to happen.
     std::cv_status await_change(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(changed_, lock, deadline);
     }
-    // One of the node's own threads: for the lead.
+    // One of the node's own threads waits for the lead.
     std::cv_status await_lead(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(followers_, lock, deadline);
     }
-    // The one that stands by: for the end.
+    // The standby thread waits for the node's end.
     std::cv_status await_end(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(standing_by_, lock, deadline);
     }
@@ -76,7 +76,7 @@ private:
     static std::cv_status await(std::condition_variable_any& event, HeldLock& lock, const Deadline& deadline)
         REQUIRES(lock_of<EngineLock>);
 
-    std::atomic<bool> attention_{false};  // ends a look: something was changed under the lock
+    std::atomic<bool> attention_{false};  // ends a check for signals: something was changed under the lock
     std::atomic<bool> interrupted_{false};
     Sleeper sleeper_;
     std::condition_variable_any changed_, followers_, standing_by_;
