@@ -11,8 +11,8 @@
 // Threads: a Fabric and its Links are made, used and destroyed under one lock (the engine's), or by one thread. The peer's side is another
 // thread or process. Without the lock: has_streams(), and AwaitedSignal::arrived() while its link exists.
 //
-// Invariants: the frames of a ring are delivered in the order in which they were published, each once and complete. Nothing that the peer
-// sends or writes is believed, but by UCX (ucx/ucx_fabric.hpp): it can only break the link. A link that is broken stays so.
+// Invariants: the frames of a ring are delivered in the order in which they were published, each once and complete. Except by UCX
+// (ucx/ucx_fabric.hpp), nothing that the peer sends or writes is trusted: it can only break the link. A broken link stays broken.
 #pragma once
 
 #include <atomic>
@@ -68,7 +68,7 @@ public:
     virtual void settled() {}
     [[nodiscard]] virtual Lane lane() const = 0;
 
-    // Whether its frames are sent by messages, which need calls of progress().
+    // Whether its frames are sent as messages, for which progress() must be called.
     [[nodiscard]] bool by_messages() const { return by_messages_; }
 
     // --- sending
@@ -88,7 +88,7 @@ public:
     void own_next(Traffic traffic) const {
         if (const RingWriter& ring = outgoing_[index_of(traffic)]; ring.connected()) ring.own_next();
     }
-    // Whether there is room; may read the peer's credit anew. Also true if the link is broken, which reserve() will report.
+    // Whether there is room; may reload the peer's credit. Also true if the link is broken, which reserve() will report.
     [[nodiscard]] bool has_room(Traffic traffic, std::size_t frame_bytes) {
         RingWriter& ring = outgoing_[index_of(traffic)];
         return broken_ || ring.credit_is_wrong() || !ring.connected() || ring.has_room(frame_bytes);
@@ -123,11 +123,11 @@ public:
         ++counters_.frames_received;
         if (ring.take_due_credit()) transmit_credit(traffic);
     }
-    // Advances to the next frame; this one stays in use until let_go() is called with the returned value. The room of the frames after
-    // it is given back together with its own. Never fails, because a function that runs has no call to fail any more: see RingReader::hold().
+    // Advances to the next frame; this one stays in use until let_go() is called with the returned value. The room of the frames after it is
+    // given back together with its own. Never fails, because a function that runs has no call left to fail: see RingReader::hold().
     [[nodiscard]] std::uint64_t hold(Traffic traffic) noexcept;
     void let_go(Traffic traffic, std::uint64_t held);
-    // Whether frames in use leave the peer no room for the largest frame: then it is not the peer's fault if it sends nothing.
+    // Whether frames in use leave the peer no room for the largest frame: then the peer cannot be blamed if it sends nothing.
     [[nodiscard]] bool keeps_back(Traffic traffic) const { return incoming_[index_of(traffic)].keeps_back(); }
     // Whether there is anything to deliver. Cheap; for the last check before sleep.
     [[nodiscard]] bool pending(bool calls_too = true) const {
@@ -161,7 +161,7 @@ public:
     [[nodiscard]] std::vector<ByteBuffer> untaken(Traffic traffic);
 
 protected:
-    // The transport ended.
+    // To be called when the transport has ended.
     void end_with(Error why);
 
     // Message links: send that many bytes of the ring, from the line `position` on, to the peer / send the credit. Direct links: nothing.
@@ -183,7 +183,7 @@ protected:
     virtual void wake_peer() = 0;
 
     bool by_messages_ = false;                         // frames need transmit()
-    std::uint32_t* asleep_ = nullptr;                  // in the peer's region
+    std::uint32_t* asleep_ = nullptr;                  // a word in the peer's region
     const std::atomic<bool>* sleeper_pays_ = nullptr;  // set with asleep_
     // The derived class sets these: outgoing_ at connect, incoming_ when the link is opened.
     RingWriter outgoing_[kTrafficKinds];

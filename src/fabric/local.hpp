@@ -1,6 +1,5 @@
-// The fabric of a plain node: direct lanes to processes of the same user on the same machine (direct/), and streams over
-// sockets that are connected already (stream/). It needs no transport library, and only processes that have met this node can
-// reach it.
+// The fabric of a plain node: direct lanes to processes of the same user on the same machine (direct/), and streams over sockets that are
+// connected already (stream/). It needs no transport library, and only processes that have connected to this node can reach it.
 //
 // Threads: open_local_fabric() by any; the fabric as any Fabric (fabric.hpp).
 #pragma once

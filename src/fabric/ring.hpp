@@ -211,10 +211,10 @@ public:
     [[nodiscard]] bool open() const { return memory_ != nullptr; }
 
 private:
-    static constexpr std::size_t kHeldMin = 8;  // that are held by positions of their own, even without memory
+    static constexpr std::size_t kHeldMin = 8;  // frames that are held by positions of their own, even without memory
     struct Held {
         std::uint64_t position;
-        unsigned frames;  // that let_go() is still to be called for
+        unsigned frames;  // for which let_go() is still to be called
     };
     [[nodiscard]] std::byte* line(std::uint64_t position) const {
         return memory_ + position % kRingLines * wire::kLineBytes;
@@ -224,7 +224,7 @@ private:
     std::uint64_t awaited_ = 0;  // the next frame's signal
     std::uint64_t tail_ = 0;     // lines read, ever
     std::uint64_t credit_given_ = 0;
-    std::uint64_t lines_ = 0;  // of the frame at the tail
+    std::uint64_t lines_ = 0;  // lines of the frame at the tail
     std::vector<Held> held_;   // frames in use, in order
 };
 

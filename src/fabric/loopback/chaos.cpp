@@ -18,8 +18,8 @@ struct Piece {
 // A frame in transit.
 struct Flight {
     Traffic traffic = Traffic::calls;
-    std::size_t offset = 0;     // of its signal word in the ring
-    std::vector<Piece> pieces;  // without the signal word
+    std::size_t offset = 0;     // the offset of its signal word in the ring
+    std::vector<Piece> pieces;  // the frame's parts without the signal word
 };
 
 struct LateCredit {

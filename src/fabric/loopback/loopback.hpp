@@ -70,7 +70,7 @@ protected:
     void wake_peer() override;
 
     std::shared_ptr<Landing> own_;
-    std::shared_ptr<Landing> remote_;  // the peer's
+    std::shared_ptr<Landing> remote_;  // the peer's memory and bell
 
 private:
     std::shared_ptr<Exchange> exchange_;

@@ -28,16 +28,16 @@ public:
         std::string_view end;  // why the stream has ended; empty: it has not. Valid until the thread's next error.
     };
 
-    // Of a connected socket, which it owns from then on, also if this fails. invalid: it is no stream socket.
+    // Makes one of a connected socket, which it owns from then on, also if this fails. invalid: it is no stream socket.
     [[nodiscard]] static Result<StreamSocket> open(Descriptor socket, const StreamKeys& keys);
     StreamSocket(StreamSocket&&) noexcept = default;
     ~StreamSocket();
 
-    // Neither waits. The parts are not kept. A part may be empty, but one is not.
+    // Neither waits, and neither keeps the parts. A part may be empty, but not if it is the only one.
     [[nodiscard]] Moved send(std::span<iovec> parts);
     [[nodiscard]] Moved receive(std::span<iovec> parts);
 
-    // For epoll.
+    // The descriptor to watch with epoll.
     [[nodiscard]] int descriptor() const { return socket_.number(); }
     [[nodiscard]] const StreamKeys& keys() const { return keys_; }
 

@@ -125,8 +125,8 @@ bool UcxFabric::announce_sleep() {
     for (const auto& workers : workers_)
         for (const auto& worker : workers->each)
             if (worker && !worker->arm()) return false;
-    // Arming may have consumed the doorbell of a sender that saw the flag of an earlier sleep, or of this one, and cleared it; then nobody
-    // would ring for the next frame. If a flag is cleared after this check, its doorbell finds the worker armed.
+    // Arming may have consumed the doorbell of a sender that saw the flag of an earlier sleep, or of this one, and cleared it; then no
+    // sender would ring for the next frame. If a flag is cleared after this check, its doorbell finds the worker armed.
     for (const auto& [token, link] : links_)
         if (link->was_rung()) return false;
     return true;

@@ -2,8 +2,8 @@
 //
 // Threads: as Fabric (../fabric.hpp). UCX calls the handlers of messages in the thread that is in progress() or arm().
 //
-// Invariants: `links_` are the links that are open, each with another token, so a message for one that has ended finds none. Workers, and
-// the memory from which they still read, exist for as long as any of their links; the last workers for as long as the fabric.
+// Invariants: `links_` are the links that are open, each with another token, so a message for a link that has ended finds none. Workers,
+// and the memory from which they still read, exist for as long as any of their links; the last workers for as long as the fabric.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ inline constexpr unsigned kRingMessage = 3;
 // A worker of each transport, with the memory that their links use. Endpoints end only with their worker (worker.cpp), so links that are
 // opened later get other workers, and a worker ends with the last link that uses it.
 struct UcxWorkers {
-    // The number of links that are opened on these workers before new workers are made. Making workers takes milliseconds; an endpoint to
-    // a peer that has gone costs some mappings or a socket.
+    // The number of links that are opened on these workers before new workers are made. Making workers takes milliseconds; an endpoint to a
+    // peer that has ended costs some mappings or a socket.
     static constexpr unsigned kLinksMax = 16;
 
     std::vector<std::unique_ptr<MessageMemory>> left;  // destroyed after the workers, which read from it

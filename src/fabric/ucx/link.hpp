@@ -23,7 +23,8 @@ struct UcxWorkers;
 
 // The header of each message: the link, the ring, and the position in the ring.
 struct MessageHeader {
-    std::uint64_t token = 0;     // the receiver's, unguessable: a worker's TCP port is open to everyone on this machine
+    // The receiver's; unguessable, because every program on this machine can reach a worker's TCP port.
+    std::uint64_t token = 0;
     std::uint64_t position = 0;  // line, with the traffic in bit 63; for credits: lines given back
 };
 static_assert(sizeof(MessageHeader) == 16, "a call of 8 bytes stays at 56 on the wire");
@@ -95,7 +96,7 @@ private:
     std::unique_ptr<MessageMemory> messages_;  // null: the lane is direct
     ucp_ep_h tcp_endpoint_ = nullptr;
     struct Gathered {
-        std::uint64_t position = 0;  // of the first frame
+        std::uint64_t position = 0;  // the position of the first frame
         std::size_t bytes = 0;       // 0: no frames
     };
     std::array<Gathered, kTrafficKinds> gathered_{};

@@ -1,8 +1,8 @@
 // The fabric over UCX: its shared memory if both ends can map it (direct lanes), otherwise its active messages over TCP.
 //
-// For trusted networks only: UCX writes to addresses that a message contains and keeps pointers in queues that peers write, so everybody
-// who can reach one of its ports or queues is trusted with this process. UCX is in librove-ucx.so, which is opened only here: a process
-// that does not request this fabric does not load UCX.
+// For trusted networks only: UCX writes to addresses that a message contains and keeps pointers in queues that peers write, so every
+// program that can reach one of its ports or queues is trusted with this process. UCX is in librove-ucx.so, which is opened only here: a
+// process that does not request this fabric does not load UCX.
 //
 // Threads: any here; the fabric as any Fabric (../fabric.hpp).
 #pragma once

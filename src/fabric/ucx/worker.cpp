@@ -113,12 +113,12 @@ bool UcxWorker::arm() {
     return false;
 }
 
-// The endpoint has no error handler, although TCP endpoints may have one: with a handler UCX 1.13 first exchanges messages of its own,
-// and if the peer closes or dies during that exchange, one of UCX's assertions ends this process (seen: wireup_ep.c, pending_count;
-// ucp_ep.inl, remote_ep_id). Without a handler, sends to a peer that has gone fail, and nothing else happens.
+// The endpoint has no error handler, although TCP endpoints may have one: with a handler UCX 1.13 first exchanges messages of its own, and
+// if the peer closes or dies during that exchange, one of UCX's assertions ends this process (seen: wireup_ep.c, pending_count; ucp_ep.inl,
+// remote_ep_id). Without a handler, sends to a peer that has ended fail, and nothing else happens.
 // But UCX refuses to close such an endpoint at once (UCS_ERR_INVALID_PARAM), and closing it in order, with messages in transit, ended a
-// node by SIGSEGV or kept it from ending (mixed life under the thread sanitizer). So it is never closed: UcxWorkers ends a worker
-// that has many endpoints.
+// node by SIGSEGV or kept it from ending (mixed life under the thread sanitizer). So it is never closed: UcxWorkers ends a worker that has
+// many endpoints.
 Result<ucp_ep_h> UcxWorker::connect(Bytes address) {
     // UCX reads an address without knowing its length, and some invalid data makes it end this process. The properties of an address
     // of this version are checked: its first byte (version and flags), and that it is about as long as this worker's own.

@@ -44,7 +44,7 @@ public:
     // Prepares a sleep on descriptor(). False: events are still to be handled.
     [[nodiscard]] bool arm();
 
-    // If the peer has gone, a later send() fails, or the control connection ends: see worker.cpp about error handlers.
+    // If the peer has ended, a later send() fails, or the control connection ends: see worker.cpp about error handlers.
     // The endpoint exists until the worker ends.
     [[nodiscard]] Result<ucp_ep_h> connect(Bytes address);
     [[nodiscard]] Status on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument);
