@@ -18,7 +18,7 @@ namespace rove {
 [[nodiscard]] std::string cpu_import(std::string_view kind, const std::vector<std::string_view>& extensions);
 [[nodiscard]] bool is_cpu_import(std::string_view import);
 // The extensions in such a name that this machine's CPU lacks, as "avx2, fma". Empty: none, or the name is for another kind of CPU, or it
-// is no such name. An extension that is not in the list counts as lacking.
+// is no such name. An extension that is not in the list counts as missing.
 [[nodiscard]] std::string lacked_by_cpu(std::string_view import);
 
 }  // namespace rove

@@ -39,7 +39,7 @@ Result<Elf> Elf::parse(Bytes file) {
         header->e_shentsize != sizeof(Elf64_Shdr))
         return broken();
     elf.machine_ = header->e_machine;
-    if (header->e_shnum == 0) return elf;  // its section names were stripped
+    if (header->e_shnum == 0) return elf;  // the section names were stripped
     for (unsigned i = 0; i < header->e_shnum; ++i) {
         const auto section = at<Elf64_Shdr>(file, header->e_shoff + std::uint64_t{i} * sizeof(Elf64_Shdr));
         if (!section) return broken();

@@ -1,6 +1,6 @@
 // The floating-point state of a thread: rounding, traps, and the treatment of denormals.
 //
-// Threads: any; each scope is of the thread that makes it.
+// Threads: any; each scope belongs to the thread that makes it.
 //
 // Invariant: a thread of Rove's own has the standard state whenever it runs no user code.
 #pragma once

@@ -13,7 +13,7 @@ std::atomic<std::uint32_t> forks_before{0};
 
 namespace {
 
-// The most process-wide tables: there are five. The child of a fork makes another one if its parent was making one.
+// The largest number of process-wide tables: there are five. The child of a fork makes another one if its parent was making one.
 constexpr std::size_t kHeldMax = 64;
 std::array<std::atomic<Mutex*>, kHeldMax> held;
 std::atomic<std::size_t> held_count{0};
@@ -27,7 +27,7 @@ NO_THREAD_SAFETY_ANALYSIS void with_each(const Work& work) {
         if (Mutex* mutex = held[i].load(std::memory_order_acquire)) work(*mutex);
 }
 
-// Once, when the library is loaded, because handlers cannot be removed.
+// Registered once, when the library is loaded, because handlers cannot be removed.
 [[maybe_unused]] const int handlers = pthread_atfork(
     []() NO_THREAD_SAFETY_ANALYSIS {
         forking.lock();
@@ -55,7 +55,7 @@ void hold_across_forks(Mutex& mutex) {
     held[place].store(&mutex, std::memory_order_release);
 }
 
-// Not a lock for the compiler's checks: code that calls into a library uses no data that it guards.
+// The compiler's checks do not treat this as a lock: code that calls into a library uses no data that it guards.
 NO_THREAD_SAFETY_ANALYSIS NoForkMeanwhile::NoForkMeanwhile() {
     forking.lock();
 }

@@ -18,12 +18,13 @@ extern std::atomic<std::uint32_t> forks_before;
     return forks_before.load(std::memory_order_relaxed);
 }
 
-// The process that an object was made in.
+// The process in which an object was made.
 //
 // Threads: any.
 class MakingProcess {
 public:
-    // This one is a fork of it: what the object points to in other processes, and in the kernel, is the parent's. One relaxed load.
+    // Whether this process is a fork of it: what the object points to in other processes, and in the kernel, is the parent's. One relaxed
+    // load.
     [[nodiscard]] bool is_past() const noexcept { return generation_ != process_generation(); }
 
 private:

@@ -30,7 +30,7 @@ void close_all() {
             close(static_cast<int>(i * kBits) + std::countr_zero(bits));
 }
 
-// Once, when the library is loaded, because handlers cannot be removed.
+// Registered once, when the library is loaded, because handlers cannot be removed.
 [[maybe_unused]] const int handler = pthread_atfork(nullptr, nullptr, close_all);
 
 }  // namespace

@@ -18,12 +18,12 @@ namespace rove {
 inline constexpr std::array<std::string_view, 3> kLibraryStatics{ROVE_STATIC_OF_WAITING, ROVE_STATIC_OF_STREAMS,
                                                                  ROVE_STATIC_OF_WIDE_STREAMS};
 
-// Thread-local variables of libstdc++ to which its inline functions store that run something once, and those of futures. Nodes provide them
-// to code that travels.
+// Thread-local variables of libstdc++ that its inline functions write for futures and for what runs once. Nodes provide them to code that
+// travels.
 constexpr bool is_library_thread_local(std::string_view name) {
     return name == "_ZSt15__once_callable" || name == "_ZSt11__once_call";
 }
-// The part of messages about a thread-local variable of any other library.
+// The end of messages about a thread-local variable of any other library.
 inline constexpr std::string_view kThreadLocalOfALibrary =
     "of a library, which code that travels cannot reach; let a function of that library return its address";
 

@@ -20,9 +20,9 @@ namespace rove {
 
 namespace {
 
-// Lines go to the descriptor, and not through C's stream: a function that runs here may hold that one's lock for as long as it likes. A line
-// that stderr does not take at once is left out, and counted: a pipe or a terminal that nobody reads must not hold up a node. A pipe takes
-// PIPE_BUF bytes whole or not at all, so a line is no longer than that, and one thread writes at a time.
+// Lines are written to the descriptor, and not to C's stream: a function that runs here may hold the stream's lock for as long as it likes.
+// A line that stderr does not take at once is dropped and counted: a pipe or a terminal that no process reads must not delay a node. A pipe
+// takes PIPE_BUF bytes whole or not at all, so a line is no longer than that, and one thread writes at a time.
 class Stderr : public spdlog::sinks::sink {
 public:
     Stderr() {
@@ -66,7 +66,7 @@ private:
                            whole.substr(line.color_range_start, line.color_range_end - line.color_range_start),
                            whole.substr(line.color_range_end));
     }
-    // False: nothing of it was taken.
+    // False: no part of it was written.
     bool write(std::string text) const REQUIRES(mutex_) {
         if (text.size() > PIPE_BUF) {
             const std::string tail = fmt::format(" [cut: {} bytes]\n", text.size());
@@ -78,7 +78,7 @@ private:
                                       ? send(STDERR_FILENO, rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
                                       : ::write(own_ >= 0 ? own_ : STDERR_FILENO, rest.data(), rest.size());
             if (taken < 0 && errno == EINTR) continue;
-            if (taken <= 0) break;  // full, or a terminal that has gone
+            if (taken <= 0) break;  // full, or the terminal was closed
             rest.remove_prefix(static_cast<std::size_t>(taken));
         }
         return rest.size() < text.size();
@@ -91,18 +91,19 @@ private:
     [[nodiscard]] static bool same(const struct stat& a, const struct stat& b) {
         return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
     }
-    // A function has closed stderr, and a socket or a memory file of this node's has its number by now.
+    // Whether a function has closed stderr, and a socket or a memory file of this node has its number now.
     [[nodiscard]] bool is_taken(const struct stat& now) const {
         if (same(now, at_first_)) return false;
         return S_ISSOCK(now.st_mode) || (S_ISREG(now.st_mode) && now.st_nlink == 0) || (now.st_mode & S_IFMT) == 0;
     }
-    // A function may have closed it, and it may be something else by now.
+    // A function may have closed it, and its number may belong to another file now.
     [[nodiscard]] bool has_own() const REQUIRES(mutex_) {
         struct stat mine{};
         return own_ >= 0 && fstat(own_, &mine) == 0 && same(mine, own_is_);
     }
-    // Whether a write waits is said of what open() made, which others have as well, and may want theirs to wait: so this is one more. A
-    // file needs none, because it never waits, and a socket is asked each time. Where there is none, poll alone says what is taken.
+    // Whether a write blocks is a property of the open file description, which other processes share and may need to block: so this opens
+    // another one. A file needs none, because its writes never block, and a socket takes a flag for each write. If none could be opened,
+    // poll alone decides what is written.
     void open_own(const struct stat& now) REQUIRES(mutex_) {
         if (has_own()) close(own_);
         own_is_ = now;
@@ -113,7 +114,7 @@ private:
     struct stat at_first_{};
     bool in_color_ = false;
     Mutex mutex_;
-    int own_ GUARDED_BY(mutex_) = -1;           // to the same place, or none
+    int own_ GUARDED_BY(mutex_) = -1;           // another descriptor of the same place, or -1
     struct stat own_is_ GUARDED_BY(mutex_) {};  // what that place was when it was opened
     unsigned left_out_ GUARDED_BY(mutex_) = 0;
     std::unique_ptr<spdlog::formatter> formatter_ GUARDED_BY(mutex_) = std::make_unique<spdlog::pattern_formatter>();

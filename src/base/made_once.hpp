@@ -40,7 +40,7 @@ private:
             if (maker == self)
                 maker_.wait(maker);
             else if (maker_.compare_exchange_strong(maker,
-                                                    self))  // was kNobody, or a process of which this one is a fork
+                                                    self))  // it was kNobody, or a process of which this one is a fork
                 return make_now(make);
         }
     }
@@ -53,7 +53,7 @@ private:
                 maker.notify_all();
             }
         } const done{maker_};
-        if (T* made = made_.load(std::memory_order_acquire)) return *made;  // made since the last look
+        if (T* made = made_.load(std::memory_order_acquire)) return *made;  // made since the last check
         T* made = make();
         made_.store(made, std::memory_order_release);
         return *made;

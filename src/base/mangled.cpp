@@ -15,7 +15,7 @@ std::size_t behind_digits(std::string_view mangled, std::size_t at) {
     return at;
 }
 
-// Beyond its end: '\0'.
+// '\0' beyond its end.
 char letter(std::string_view mangled, std::size_t at) {
     return at < mangled.size() ? mangled[at] : '\0';
 }
@@ -33,7 +33,8 @@ std::size_t behind_name(std::string_view mangled, std::size_t at) {
     return length <= mangled.size() - text ? text + length : at;
 }
 
-// The end of a literal of a built-in type ("Li3E"), or of an enumeration, whose name precedes the value ("L5Color1E"). `at` if none begins there.
+// The end of a literal of a built-in type ("Li3E"), or of an enumeration, whose name precedes the value ("L5Color1E"). `at` if none begins
+// there.
 std::size_t behind_literal(std::string_view mangled, std::size_t at) {
     const char type = letter(mangled, at + 1);
     if (type >= 'a' && type <= 'z') {
@@ -98,7 +99,7 @@ bool names_a_lambda(std::string_view mangled) {
     return finds(mangled, [mangled](std::size_t at) { return mangled.substr(at, 2) == "Ul"; });
 }
 
-// "L" before a name that is not a literal's type.
+// Checks for an "L" before a name that is not a literal's type.
 bool names_internal(std::string_view mangled) {
     if (mangled.find("_GLOBAL__N_") != std::string_view::npos) return true;
     return finds(mangled,

@@ -14,7 +14,7 @@ namespace rove {
 // "UliE_", "UlvE0_", or clang's "$_0": the name of a closure type, or of a function within one.
 [[nodiscard]] bool names_a_lambda(std::string_view mangled);
 
-// Known in one source file only: `static`, or in an unnamed namespace.
+// Whether the function is known in one source file only: `static`, or in an unnamed namespace.
 [[nodiscard]] bool names_internal(std::string_view mangled);
 
 }  // namespace rove

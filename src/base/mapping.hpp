@@ -1,6 +1,6 @@
 // Mapped memory that its owner unmaps.
 //
-// Threads: a Mapping is used by one at a time; its memory by whoever has the address.
+// Threads: a Mapping is used by one at a time; its memory by any thread that has the address.
 #pragma once
 
 #include <sys/mman.h>

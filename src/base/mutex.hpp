@@ -6,7 +6,8 @@
 //     [&](const Package& each) REQUIRES(mutex_) { … }
 // It does not check calls by pointers, nor those that the standard library makes.
 //
-// Threads: a scope (MutexLock, Unlocked and the like) is of the thread that makes it. None of these locks may be taken twice by a thread.
+// Threads: a scope (MutexLock, Unlocked and the like) belongs to the thread that makes it. None of these locks may be taken twice by a
+// thread.
 #pragma once
 
 #include <mutex>
@@ -87,7 +88,7 @@ class CAPABILITY("mutex") LockName {};
 template <typename Owner>
 inline constexpr LockName lock_of;
 
-// As Mutex, MutexLock and Unlocked.
+// These correspond to Mutex, MutexLock and Unlocked.
 template <typename Owner>
 class MutexOf {
 public:

@@ -19,9 +19,9 @@
 namespace rove {
 namespace {
 
-// How often it is looked whether a program has ended whose outputs others keep open.
+// How often it is checked whether a program has ended whose outputs other processes keep open.
 constexpr std::chrono::milliseconds kLook{20};
-constexpr int kCannotBegin = 127;  // as shells have it
+constexpr int kCannotBegin = 127;  // the value that shells use
 
 struct Pipe {
     Descriptor read, write;
@@ -40,10 +40,10 @@ struct Beginning {
     char* const* arguments;
     char* const* environment;
     std::vector<std::pair<int, int>> descriptors;  // number here, number there
-    const cpu_set_t* cores;                        // null: as they are
+    const cpu_set_t* cores;                        // null: unchanged
     pid_t parent;
-    sigset_t signals;  // that are to be blocked
-    int tells;         // where it writes why it cannot be the program
+    sigset_t signals;  // signals that are to be blocked
+    int tells;         // where it writes the reason if it cannot execute the program
 
     [[noreturn]] void begin() {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -60,7 +60,7 @@ private:
     bool take_descriptors() {
         int last = STDERR_FILENO;
         for (const auto& [here, there] : descriptors) last = std::max(last, there);
-        // Out of the way of the numbers that are to be taken, `last` + 1 included.
+        // Moves descriptors away from the numbers that are to be used, `last` + 1 included.
         for (auto& [here, there] : descriptors) {
             here = fcntl(here, F_DUPFD_CLOEXEC, last + 2);
             if (here < 0) return false;
@@ -78,7 +78,7 @@ private:
         return true;
     }
 
-    // Handlers are this process's; until they are gone no signal may be delivered. What it ignores stays ignored.
+    // The handlers are this process's; until they are reset no signal may be delivered. Ignored signals stay ignored.
     [[nodiscard]] bool reset_signals() const {
         for (int number = 1; number < NSIG; ++number) {
             struct sigaction action{};
@@ -117,7 +117,7 @@ cpu_set_t set_of(const std::vector<int>& cores) {
     return set;
 }
 
-// Forks with all signals blocked: one that comes before the child has reset its handlers waits until then.
+// Forks with all signals blocked: a signal that arrives before the child has reset its handlers waits until then.
 pid_t fork_into(Beginning& beginning) {
     sigset_t all;
     sigfillset(&all);
@@ -149,7 +149,7 @@ int milliseconds_to(const Deadline& until) {
     return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
 }
 
-// Up to so many of the bytes that are there. False: there will be no more.
+// Reads at most that many of the available bytes. False: no more will follow.
 bool read_some(const Descriptor& from, std::string& into, std::size_t bytes_max) {
     std::array<char, 16384> piece;
     const ssize_t got = read(from.number(), piece.data(), piece.size());
@@ -226,13 +226,13 @@ void Process::swap(Process& other) noexcept {
     std::swap(grace_, other.grace_);
 }
 
-// The program is left to be reaped by the destructor: as long as it is not, its number and its group's are nobody else's.
+// The destructor reaps the program: until then no other process can get its number or its group's.
 std::optional<int> Process::wait(Deadline until) {
     while (runs()) {
         siginfo_t end{};
         const int way = until ? WNOHANG : 0;
         if (waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOWAIT | way) != 0) {
-            if (errno != EINTR) status_ = 128 + SIGKILL;  // somebody else has reaped it
+            if (errno != EINTR) status_ = 128 + SIGKILL;  // another part of this process has reaped it
         } else if (end.si_pid == pid_) {
             status_ = end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status;
         } else {
@@ -272,7 +272,7 @@ Ran Process::communicate(Deadline until, std::size_t bytes_max) {
         std::array<pollfd, 2> ready{{{out_.number(), POLLIN, 0}, {err_.number(), POLLIN, 0}}};
         const bool is_late = until && Clock::now() >= *until;
         if (is_late) (void)kill();
-        // After the end all output is in the pipes: a poll that finds nothing is the last one.
+        // After the program's end all output is in the pipes: a poll that finds nothing is the last one.
         const bool is_last = ended().has_value();
         const int look = static_cast<int>(kLook.count()), left = milliseconds_to(until);
         const int count = poll(ready.data(), ready.size(), is_last ? 0 : left < 0 ? look : std::min(look, left));

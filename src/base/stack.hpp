@@ -12,11 +12,11 @@ namespace rove {
 // ones subtract.
 [[nodiscard]] std::size_t stack_left();
 
-// Whether this runs on the calling thread's own stack, and not on a fiber's or a signal handler's, of which nothing is known.
+// Whether this runs on the calling thread's own stack, and not on a fiber's or a signal handler's, whose bounds are unknown.
 [[nodiscard]] bool is_on_own_stack();
 
-// Whether the calling thread has less stack left than that. Always false in the main thread, whose stack is large and whose first question
-// is slow.
+// Whether the calling thread has less stack left than that. Always false in the main thread, whose stack is large and for which the first
+// query is slow.
 [[nodiscard]] bool has_less_stack_than(std::size_t bytes);
 
 }  // namespace rove

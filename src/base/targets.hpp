@@ -1,5 +1,5 @@
-// The machines that code travels to, a row each: what has to be known of a machine to make code for it anywhere. What this process needs of the
-// machine that it runs on is in src/arch.
+// The machines that code travels to, one row each: what must be known of a machine to make code for it anywhere. src/arch has what this process
+// needs of the machine that it runs on.
 #pragma once
 
 #include <elf.h>
@@ -12,13 +12,13 @@
 namespace rove {
 
 struct Target {
-    std::string_view arch;        // its kind of CPU: "x86_64"; also how ELF, GCC and LLVM call it
-    std::string_view triple;      // with the system, as packages name it
+    std::string_view arch;        // its kind of CPU, as ELF, GCC and LLVM name it: "x86_64"
+    std::string_view triple;      // the kind of CPU and the system, as packages name them
     std::string_view debian;      // as Debian names it
-    std::string_view cpu;         // LLVM's name of the CPU that code is made for when it travels
-    std::string_view intrinsics;  // how the names of LLVM's intrinsics for it begin
+    std::string_view cpu;         // LLVM's name of the CPU for which code that travels is made
+    std::string_view intrinsics;  // the beginning of the names of LLVM's intrinsics for it
     bool is_tiny;            // LLVM's tiny code model: in its small one, code works at one offset within a page only
-    std::uint16_t machine;   // of ELF
+    std::uint16_t machine;   // its number in ELF
     std::uint32_t relative;  // ELF's relocation to an address in the file itself …
     std::array<std::uint32_t, 3> addresses;  // … and those to a symbol's address
     std::array<std::string_view, 2> flags;   // for clang; empty: none

@@ -5,8 +5,8 @@
 
 namespace rove {
 
-// Whether the same attempt may succeed later, because others may have made room by then. Such an error is never kept as the answer to later
-// attempts, and it is no fault of the peer whose frame met it.
+// Whether the same attempt may succeed later, because room may have been freed by then. Such an error is never kept as the answer to later
+// attempts, and the peer whose frame caused it is not at fault.
 [[nodiscard]] inline bool is_transient(const Error& error) noexcept {
     return error.code() == ErrorCode::overloaded;
 }
