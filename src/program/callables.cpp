@@ -56,7 +56,7 @@ std::string signature_of_types(const FunctionFacts& facts) {
 struct Callables {
     Mutex mutex;
     std::map<std::string, std::string> builds
-        GUARDED_BY(mutex);  // of files without a build id, by path, inode and time
+        GUARDED_BY(mutex);  // builds of files without a build id, by path, inode and time
     std::unordered_map<code::EntryPoint, const Callable*> by_code GUARDED_BY(mutex);
     std::unordered_map<std::string, const Resident*> by_entry GUARDED_BY(mutex);
 };
@@ -73,7 +73,7 @@ Callables& callables() {
 std::string build_of(const void* address) {
     const LoadedFile of = loaded_file_of(address);
     if (!of.build_id.empty() || of.path.empty()) return of.build_id;
-    struct stat now{};  // another file may be there by now
+    struct stat now{};  // the path may name another file by now
     (void)stat(of.path.c_str(), &now);
     Callables& all = callables();
     const MutexLock lock(all.mutex);
@@ -126,7 +126,7 @@ Result<const Callable::Code*> code_of(const Callable& callable) try {
 }
 
 const Callable& add_callable(const FunctionFacts& facts) {
-    auto* callable = new Callable;  // as long as the program
+    auto* callable = new Callable;  // never destroyed: it lives as long as the program
     const char* function = facts.function->name();
     const bool lambda = facts.name == nullptr && names_a_lambda(function);
     const bool in_file = lambda || names_internal(function);
@@ -151,7 +151,7 @@ const Callable& add_callable(const FunctionFacts& facts) {
     Callables& all = callables();
     const MutexLock lock(all.mutex);
     all.by_code[facts.code] = callable;
-    // Packed under the one or the other. Two functions that have the second in common are packed under the first only.
+    // Packages name it by one or the other. If two functions share the second name, packages use only the first.
     all.by_entry[Bundle::entry_of(callable->key)] = &resident;
     all.by_entry[Bundle::entry_of(Bundle::without_file(callable->key))] = &resident;
     return *callable;
@@ -194,7 +194,7 @@ void say_if_other_code(const Resident& own, const wire::Either& callers, const s
     const Callable* const callable = callable_of(own.entry);
     if (callable == nullptr || callers.forms == 0) return;
     const Bundle::Found here = Bundle::of_program().find(callable->key);
-    if (!here.package || forms_of_one(*here.package) != callers.forms) return;  // it cannot tell
+    if (!here.package || forms_of_one(*here.package) != callers.forms) return;  // the two cannot be compared
     if (here.package->function_ids().front() == callers.shipped) return;
     Said& said = kept.get([] {
         auto* made = new Said;

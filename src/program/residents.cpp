@@ -35,7 +35,7 @@ const Resident& Residents::add(Resident resident) {
     Table& all = table();
     const MutexLock lock(all.mutex);
     if (const auto known = all.by_id.find(resident.id); known != all.by_id.end()) {
-        // The same function in a program and a library that it loads is one function.
+        // A function that a program and a library loaded by it both have is one function.
         if (known->second->name == resident.name && known->second->entry == resident.entry) return *known->second;
         std::fprintf(
             stderr,

@@ -3,7 +3,7 @@
 //
 // Threads: any, also in the child of a fork. The table has a lock of its own, under which nothing else is called.
 //
-// Invariants: an id means one function, and a function that was added stays, at its address, for as long as the process.
+// Invariants: an id means one function, and a function that was added keeps its address for as long as the process lives.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ struct Resident {
     std::string signature;  // "double (std::span<double>, …)"
     std::uint32_t schema = 0;
     code::EntryPoint entry = nullptr;
-    bool built_in = false;  // of Rove itself
+    bool built_in = false;  // one of Rove's own
 };
 
 class Residents {
 public:
-    // Ends the process where another function has this id already: calls could not tell them apart.
+    // Ends the process if another function has this id already, because calls could not distinguish them.
     static const Resident& add(Resident resident);
     [[nodiscard]] static const Resident* find(const FunctionId& id);
     [[nodiscard]] static const Resident* find(code::EntryPoint entry);
-    // True: this program has no functions of its own.
+    // Whether this program has no functions of its own.
     [[nodiscard]] static bool none();
     [[nodiscard]] static std::vector<Resident> all();
 };
