@@ -15,7 +15,7 @@
 namespace rove {
 namespace {
 
-// From here on memory is a file's, so that a peer can map it: that costs two system calls and a page at least.
+// From this size on memory is a file's, so that a peer can map it: that costs two system calls and a page at least.
 constexpr std::size_t kMappedBytesMin = 16 * 1024;
 
 tl::unexpected<Error> no_memory(std::uint64_t bytes) {
@@ -29,7 +29,7 @@ Block::~Block() {
     if (file_ >= 0) close(file_);
 }
 
-// Pages only: of what the heap has, the others go with the block.
+// Gives back whole pages only: the rest of a heap block is freed with the block.
 void Block::give_back(std::size_t from, std::size_t bytes) const {
     const std::uintptr_t page = arch::page_bytes();
     const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(bytes_.data()) + from;
@@ -42,7 +42,7 @@ bool Block::make(std::uint64_t bytes, bool may_map, wire::MemoryPlace& place) {
     left_ = bytes;
     if (may_map) {
         file_ = memfd_create("rove-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        // Sealed: a peer that shortened it would end this process where it touches what is gone.
+        // Sealed: if a peer shortened the file, this process would be ended by SIGBUS when it accesses the removed part.
         struct stat facts{};
         if (file_ >= 0 && grow_file(file_, bytes) &&
             fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 && fstat(file_, &facts) == 0) {
@@ -156,7 +156,7 @@ Result<wire::MemoryPlace> MemoryTable::allocate(std::uint64_t bytes, NodeId owne
 }
 
 void MemoryTable::free(std::uint64_t key) {
-    std::shared_ptr<Block> last;  // goes after the lock
+    std::shared_ptr<Block> last;  // freed after the lock is released
     const LockOf lock(mutex_);
     const auto found = blocks_.find(key);
     if (found == blocks_.end() || found->second->owner_->gone) return;
@@ -177,7 +177,7 @@ void MemoryTable::peer_left(NodeId node) {
 }
 
 std::size_t MemoryTable::sweep() {
-    std::vector<std::shared_ptr<Block>> doomed;  // they go after the lock
+    std::vector<std::shared_ptr<Block>> doomed;  // freed after the lock is released
     std::shared_ptr<Block> large;
     std::size_t large_from = 0, bytes = 0;
     {
@@ -190,7 +190,7 @@ std::size_t MemoryTable::sweep() {
             }
             const auto found = blocks_.find(owner.keys.front());
             Block& block = *found->second;
-            // One that is in use keeps what it has, and goes with its last user.
+            // A block that is in use keeps its pages, and is freed with its last user.
             if (block.left_ > kDoomedBytesMax && found->second.use_count() == 1) {
                 if (!doomed.empty()) break;
                 large = found->second;

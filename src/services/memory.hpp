@@ -3,7 +3,7 @@
 // Threads: any. The table has a lock of its own, under which no memory of a block is made, mapped or freed.
 //
 // Invariants: the blocks of an owner are in `blocks_` and in its list of keys, or in neither. `bytes_` and `mappings_` count the blocks in
-// `blocks_` and those being made. A block whose owner has gone is found by nobody, and counts until sweep() has taken it.
+// `blocks_` and those being made. A block whose owner has left can no longer be found, and counts until sweep() has taken it.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ class MemoryTable;
 // The buffers of one peer, from its first one until it leaves or has none.
 struct BlockOwner {
     NodeId node GUARDED_BY(lock_of<MemoryTable>) = kNoNode;
-    std::list<std::uint64_t> keys GUARDED_BY(lock_of<MemoryTable>);  // of its blocks
-    std::size_t blocks GUARDED_BY(lock_of<MemoryTable>) = 0;         // those being made included
+    std::list<std::uint64_t> keys GUARDED_BY(lock_of<MemoryTable>);  // the keys of its blocks
+    std::size_t blocks GUARDED_BY(lock_of<MemoryTable>) = 0;         // includes those being made
     bool gone GUARDED_BY(lock_of<MemoryTable>) = false;
 };
 
-// One allocation. Lives as long as anybody uses it.
+// One allocation. Lives as long as it has users.
 class Block {
 public:
     ~Block();
@@ -46,12 +46,12 @@ public:
 private:
     friend class MemoryTable;
     Block() = default;
-    // Makes its memory: a file's, if it may be. False: there is none. Without the lock, because nobody else has the block yet.
+    // Makes its memory: a file's, if it may be. False: there is none. Called without the lock, because no other thread has the block yet.
     [[nodiscard]] bool make(std::uint64_t bytes, bool may_map, wire::MemoryPlace& place) NO_THREAD_SAFETY_ANALYSIS;
     void give_back(std::size_t from, std::size_t bytes) const;
     std::size_t left_ GUARDED_BY(lock_of<MemoryTable>) = 0;  // bytes whose pages have not been given back
     std::span<std::byte> bytes_;
-    std::unique_ptr<std::byte[]> heap_;               // where it is not a mapping of …
+    std::unique_ptr<std::byte[]> heap_;               // its memory, if that is not a mapping of …
     int file_ GUARDED_BY(lock_of<MemoryTable>) = -1;  // … this, which peers on the same machine map, too
     // If file_ is not -1: its place among the files that wait to be mapped.
     std::list<std::uint64_t>::iterator unmapped_ GUARDED_BY(lock_of<MemoryTable>);
@@ -61,8 +61,8 @@ private:
 
 class MemoryTable final : public Service {
 public:
-    // Allocations at once. Small ones cost some 256 bytes of the table: 256 MiB. One peer has a quarter of them at most, so that
-    // others find some; of bytes it may have all, because a node with one client is the common case.
+    // The most allocations at the same time. Small ones cost some 256 bytes of the table: 256 MiB. One peer may have a quarter of them, so
+    // that some are left for others; of the bytes it may have all, because a node with one client is the common case.
     static constexpr std::size_t kBlocksMax = 1UL << 20U;
     static constexpr std::size_t kBlocksOfPeerMax = kBlocksMax / 4;
     // Files that wait to be mapped by their peers. Beyond that the oldest file is closed, and its buffer is copied by calls. A quarter of
@@ -86,7 +86,7 @@ public:
     // giving a page back a quarter of that. A larger block is given back in parts.
     static constexpr std::size_t kDoomedMax = 256;
     static constexpr std::size_t kDoomedBytesMax = 16UL * 1024 * 1024;
-    void mapped(std::uint64_t key);  // the peer has it: the file is not needed any more
+    void mapped(std::uint64_t key);  // the peer has mapped it: the file is no longer needed
     [[nodiscard]] std::shared_ptr<Block> find(std::uint64_t key) const;
 
 private:
@@ -95,10 +95,11 @@ private:
     void give_room_back(BlockOwner& owner, std::uint64_t bytes, bool was_mapped) REQUIRES(lock_of<MemoryTable>);
     void close_file(Block& block) REQUIRES(lock_of<MemoryTable>);
     mutable MutexOf<MemoryTable> mutex_;
-    // Those of owners that have gone, too, until they are taken.
+    // Includes those of owners that have left, until sweep() takes them.
     std::unordered_map<std::uint64_t, std::shared_ptr<Block>> blocks_ GUARDED_BY(lock_of<MemoryTable>);
     std::unordered_map<NodeId, std::shared_ptr<BlockOwner>> owners_ GUARDED_BY(lock_of<MemoryTable>);
-    std::deque<std::shared_ptr<BlockOwner>> gone_ GUARDED_BY(lock_of<MemoryTable>);  // whose blocks are to be taken
+    // Those whose blocks are to be taken.
+    std::deque<std::shared_ptr<BlockOwner>> gone_ GUARDED_BY(lock_of<MemoryTable>);
     std::list<std::uint64_t> unmapped_
         GUARDED_BY(lock_of<MemoryTable>);  // keys of the blocks with open files, the oldest first
     std::size_t mappings_ GUARDED_BY(lock_of<MemoryTable>) = 0;

@@ -5,7 +5,7 @@
 namespace rove {
 namespace {
 
-// "Shop, 24, 8" of rove::detail::Shared<Shop, 24, 8> (rove/detail/shared_type.hpp); what a C program gave stays as it is.
+// "Shop, 24, 8" of rove::detail::Shared<Shop, 24, 8> (rove/detail/shared_type.hpp); a type that a C program gave is unchanged.
 std::string words_of(std::string_view type) {
     constexpr std::string_view kBegin = "rove::detail::Shared<";
     std::string name = demangled(std::string(type).c_str());

@@ -1,5 +1,5 @@
 // Objects: those that a program shares with functions under a name (Node::share, Here::object). The program owns the object; this table has
-// its address and its type, by which a function of another build is refused.
+// its address and its type, with which a function whose type differs is refused.
 //
 // Threads: any. `node` is called under its lock.
 //
@@ -24,8 +24,8 @@ public:
     // invalid: the name means an object already.
     [[nodiscard]] Status share(const std::string& name, void* object, std::string_view type);
     void unshare(const std::string& name);
-    // The object of that name. `type` is compared letter by letter with what was given to share(). invalid: there is no such object, or
-    // it has another type.
+    // The object of that name. `type` is compared letter by letter with the one given to share(). invalid: there is no such object, or it
+    // has another type.
     [[nodiscard]] Result<void*> find(std::string_view name, std::string_view type) const;
 
 private:
