@@ -126,7 +126,7 @@ Status add_slices(const BuildOptions& options, const Built& built, wire::Manifes
     return add(Forms::bitcode, built.prepared.bitcode);
 }
 
-// Some atomic operations are calls of a library that a node has only if it is named.
+// Some atomic operations are calls of a library that a node loads only if the package names it.
 void warn_of_atomics(const BuildOptions& options, const std::vector<std::string>& imports) {
     const auto call = std::find_if(imports.begin(), imports.end(), [](const std::string& name) {
         return name.starts_with("__atomic_") || name.starts_with("atomic_flag_") || name == "atomic_thread_fence" ||
@@ -141,7 +141,7 @@ void warn_of_atomics(const BuildOptions& options, const std::vector<std::string>
                     *call));
 }
 
-// A node's libraries have native ones, which code that travels does not reach (bitcode/package/thread_locals.hpp).
+// A node's libraries have native thread-local variables, which code that travels cannot reach (bitcode/package/thread_locals.hpp).
 void warn_of_thread_locals(const BuildOptions& options, const std::vector<std::string>& imports) {
     if (!options.warn) return;
     for (std::string_view name : imports) {
@@ -223,7 +223,7 @@ Status build(const BuildOptions& options) {
         const std::string text = header_of(*package);
         ROVE_CHECK(write_file(options.header, as_bytes(text)));
     }
-    // Last, so that after any error the old package is there, and `make` builds again.
+    // Written last, so that after any error the old package still exists, and `make` builds again.
     return write_file(options.output, file);
 }
 

@@ -21,11 +21,11 @@ struct BuildOptions {
     std::filesystem::path output;      // OUT.rove; written whole or not at all
     std::filesystem::path header;      // empty: none
     std::string name;                  // empty: the source's stem
-    std::vector<std::string> targets;  // triples; empty: all that there are (base/targets.hpp)
+    std::vector<std::string> targets;  // triples; empty: all (base/targets.hpp)
     std::vector<std::string> dependencies;
     std::vector<std::string> compiler_flags;  // appended to clang's command line: -DNAME=…, -I…
     bool interface = false;
-    std::function<void(std::string_view)> warn;  // a line for people; may be empty
+    std::function<void(std::string_view)> warn;  // prints a line for the user; may be empty
 };
 
 // Builds and writes the package. failed: the compiler's own message; unsupported: no compiler (names the Debian package);

@@ -21,7 +21,7 @@
 namespace rove::toolchain {
 namespace {
 
-// The bitcode that a program carries of itself. invalid: it has none, or has it no more.
+// The bitcode of the program that its file contains. invalid: the file has none, or it was removed.
 Result<ByteBuffer> bitcode_of(const std::string& program) {
     ROVE_TRY(ByteBuffer bitcode, read_section(program, ".llvmbc"));
     if (!bitcode.empty()) return bitcode;
@@ -36,7 +36,7 @@ Result<ByteBuffer> bitcode_of(const std::string& program) {
                 program);
 }
 
-// The names, in quotes, that its functions need and only the program's own file has; empty: none.
+// The names, in quotes, that its functions need and only the program's own file defines; empty: none.
 std::string left_at_home(const PackageStore& package, const ProgramNames& program) {
     std::string names;
     for (const std::string& name : package.manifest().imports)
@@ -44,7 +44,7 @@ std::string left_at_home(const PackageStore& package, const ProgramNames& progra
     return names;
 }
 
-// A bundle, and the notes on it.
+// A bundle, and the notes about it.
 class Findings {
 public:
     Findings(const BundleOptions& options, const ProgramNames& program) : options_(options), program_(program) {}
@@ -53,7 +53,7 @@ public:
         ++warnings_;
         if (options_.warn) options_.warn(line);
     }
-    // Functions that travel together, with their package, or why there is none.
+    // Adds functions that travel together, with their package, or the reason why there is none.
     Status add(const bitcode::Extracted& from, const Packed& packed) {
         std::vector<std::string> keys;
         for (const std::string& key : from.keys)

@@ -79,20 +79,20 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
     const std::filesystem::path output =
         options.folder / (options.source.filename().string() + "." + options.triple + ".bc");
     std::vector<std::string> command{cpp ? "clang++-19" : "clang-19", "--target=" + options.triple};
-    // Optimised once, by prepare, over all sources together: here only the attributes of -O2 are wanted.
+    // `prepare` optimises all sources together, once: here only the attributes of -O2 are wanted.
     command.insert(command.end(), {"-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-fPIC", "-fno-plt",
                                    "-Wall", "-I" + include.string()});
-    // Unwind tables only where something may be unwound through: keep_unwindable() (bitcode/package/shape.cpp) sees to those.
+    // Unwind tables only for functions through which the stack may be unwound: keep_unwindable() (bitcode/package/shape.cpp) adds them.
     command.insert(command.end(),
                    {"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-fcolor-diagnostics"});
-    // Both as rove_add_executable(). Each package has vtables of its own, so an object's type is not known by whose vtable it has.
+    // Both as in rove_add_executable(). Each package has vtables of its own, so the vtable of an object does not identify its type.
     if (cpp) command.insert(command.end(), {"-std=gnu++20", "-fno-assume-unique-vtables"});
     const Target* const target = target_of(options.triple);
     if (target == nullptr) return fail(ErrorCode::invalid, "no code can be made for {}", options.triple);
     for (const std::string_view flag : target->flags)
         if (!flag.empty()) command.emplace_back(flag);
     if (!is_native(options.triple)) ROVE_CHECK(add_cross_headers(*target, cpp, command));
-    // A standard is one language's, and a folder may hold sources of both.
+    // A -std option is for one language, and a folder may hold sources of both.
     std::copy_if(options.flags.begin(), options.flags.end(), std::back_inserter(command),
                  [cpp](const std::string& flag) {
                      return !flag.starts_with("-std=") || (flag.find("++") != std::string::npos) == cpp;
@@ -101,7 +101,7 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
     if (isatty(STDERR_FILENO) == 0)
         std::replace(command.begin(), command.end(), std::string("-fcolor-diagnostics"),
                      std::string("-fno-color-diagnostics"));
-    // The folder also receives the files that a crashing compiler writes about itself, and they are removed with it.
+    // The folder also receives the crash reports of the compiler, and they are removed with it.
     ROVE_TRY(const Ran ran, run(command, "clang-19", {"TMPDIR=" + options.folder.string()}));
     if (ran.status != 0 && says_no_room(ran.out))
         return fail(ErrorCode::failed, "{} cannot be compiled: {}", options.source.string(),

@@ -78,9 +78,10 @@ std::string why_not_written(const std::filesystem::path& path, int why) {
     return why == ENOSPC && is_temporary ? no_room_for_temporary_files() : strerror(why);
 }
 
-constexpr unsigned kNamesTried = 100;  // of temporaries; all may have been left by processes with this one's number
+// The number of names tried for a temporary file; processes that had this number may have left all of them.
+constexpr unsigned kNamesTried = 100;
 
-// The regular file, there or not yet, that a path leads to: a rename onto anything else would take its place.
+// The regular file, existing or not, to which a path leads: a rename onto anything else would replace that.
 Result<std::filesystem::path> file_to_write(const std::filesystem::path& path) {
     std::error_code error;
     const bool link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, error));
@@ -105,7 +106,7 @@ Status write_file(const std::filesystem::path& named, Bytes bytes) {
     const auto cannot = [&path](int why) {
         return fail(ErrorCode::invalid, "cannot write {} ({})", path.string(), why_not_written(path, why));
     };
-    // A new file, because others may be able to write where it is made: what has the name already may be a link of theirs.
+    // A new file, because others may be able to write to its folder: an existing file of that name may be a link of theirs.
     std::string temporary;
     Descriptor file;
     for (unsigned i = 0; !file.is_open() && i < kNamesTried; ++i) {

@@ -30,9 +30,9 @@ private:
     std::filesystem::path path_;
 };
 
-// The message "there is no room in /tmp; make some, or set TMPDIR", with the place of temporary folders.
+// The message "there is no room in /tmp; make some, or set TMPDIR", with the folder for temporary files.
 [[nodiscard]] std::string no_room_for_temporary_files();
-// Whether a compiler or linker that has printed these words failed because there was no room.
+// Whether a compiler or linker that has printed this failed because there was no room.
 [[nodiscard]] bool says_no_room(std::string_view words);
 
 [[nodiscard]] Result<ByteBuffer> read_file(const std::filesystem::path& path);

@@ -18,9 +18,9 @@ constexpr std::uint64_t kBlockAddress = 0x100000;
 constexpr std::string_view kBlock = ".rove.block";
 constexpr std::string_view kData = ".rove.data";
 
-// GOT first, then the arrays that are aligned as it is, then code, then all that is read only. The names mark what the loader
-// needs to find. Plain .data holds the pointers that exception tables reach by distance, never a static (emit.cpp asks for
-// sections of their own for those). What only a dynamic linker would read falls outside and is not shipped.
+// GOT first, then the arrays that are aligned as it is, then code, then all that is read only. The names mark what the loader must find.
+// Plain .data holds the pointers that exception tables reach by distance, never a static (emit.cpp requests separate sections for those).
+// What only a dynamic linker would read is outside and is not sent.
 std::string script(std::uint64_t data_address) {
     return fmt::format(R"(SECTIONS {{
   . = {:#x};
@@ -141,7 +141,7 @@ private:
             if (symbol.entry.st_shndx == SHN_UNDEF) return take_import(relocation, symbol.name, entry.r_addend);
             address += symbol.entry.st_value;
         }
-        // Where the block ends the data may begin: an address within the block is the block's.
+        // The data may begin where the block ends: that address belongs to the data.
         const bool to_data =
             data_.holds(address) && !(block_.holds(address) && address < block_.address + block_.bytes);
         if (!to_data && !block_.holds(address))
@@ -229,7 +229,7 @@ private:
         table("rove.fini", image_.fini_array_offset, image_.fini_array_count, 8);
         table("rove.eh", image_.eh_frame_offset, image_.eh_frame_bytes, 1);
         if (image_.eh_frame_bytes == 0) return;
-        // The unwinder stops at a zero word. The table is the block's last part, so there is room for one behind it.
+        // The unwinder stops at a zero word. The table is the block's last part, so there is room for one after it.
         image_.block.resize(image_.eh_frame_offset + image_.eh_frame_bytes);
         image_.block.resize(image_.block.size() + 4);
         image_.eh_frame_bytes += 4;
@@ -252,11 +252,11 @@ Result<wire::Image> link_and_cut(bitcode::Compiler& compiler, const ImageRequest
 
 Result<wire::Image> link_image(bitcode::Compiler& compiler, const ImageRequest& request) {
     ROVE_TRY(wire::Image image, link_and_cut(compiler, request, 0x40000000));
-    // The loader puts the statics anywhere, so code must reach them through the GOT alone. To check that, the image is linked a second
+    // The loader places the statics anywhere, so code must reach them through the GOT alone. To check that, the image is linked a second
     // time with the statics at another address: if the two differ, the code reaches statics by their distance.
     ROVE_TRY(const wire::Image moved, link_and_cut(compiler, request, 0x48000000));
     if (image != moved) return fail(ErrorCode::unsupported, "its code reaches statics by their distance from it");
-    // The reader that nodes use decides last: an image with too many symbols or statics is refused here already.
+    // The nodes' own reader makes the last check: an image with too many symbols or statics is refused here already.
     Result<wire::Image> read = wire::decode_image(wire::encode(image), request.imports.size());
     if (!read) return fail(ErrorCode::unsupported, "{}", read.error().message());
     return read;

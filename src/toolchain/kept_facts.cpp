@@ -36,7 +36,7 @@ void write(Writer& file, const Digest& digest) {
     file.bytes(std::as_bytes(std::span(digest.bytes)));
 }
 
-// Both name every member, so that a new one is not forgotten.
+// Both name every member, so that no new one is forgotten.
 void write(Writer& file, const bitcode::Facts& facts) {
     const auto& [name, obstacle, digest, replaced, statics] = facts;
     write(file, digest);
@@ -83,7 +83,7 @@ void KeptFacts::keep_definitions(const Digest& module, ByteBuffer notes) {
     now_.definitions[module] = std::move(notes);
 }
 
-// The functions, and then, as far as there is room, the definitions of one module after the other.
+// The functions, and then, if there is room, the definitions of one module after the other.
 void KeptFacts::write() const {
     Writer all;
     all.number(static_cast<std::uint32_t>(now_.functions.size()));

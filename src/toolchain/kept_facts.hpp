@@ -1,9 +1,9 @@
-// The facts that the last `rove bundle` of a program found out about its functions.
+// The facts that the last `rove bundle` of a program determined about its functions.
 //
 // Threads: one at a time.
 //
-// Invariant: find() and definitions() answer from the file as it was read by the constructor; what is kept since is only for write(). So the
-// pointers and bytes that they return stay valid for as long as this.
+// Invariant: find() and definitions() answer from the file as the constructor read it; what is kept since is only for write(). So the
+// pointers and bytes that they return are valid for as long as this object.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,8 @@ namespace rove::toolchain {
 // A file that is missing or damaged holds nothing.
 class KeptFacts final : public bitcode::KnownFacts {
 public:
-    // made_by: what finds it out (code::made_by). has_package: whether a package has been made of bitcode with that digest.
+    // made_by: identifies what determines the facts (code::made_by). has_package: whether a package has been made of bitcode with that
+    // digest.
     KeptFacts(const std::filesystem::path& program, std::string_view made_by,
               std::function<bool(const Digest&)> has_package);
 
@@ -29,7 +30,7 @@ public:
     [[nodiscard]] bool has_package(const Digest& bitcode) override { return has_package_(bitcode); }
     [[nodiscard]] Bytes definitions(const Digest& module) const override;
     void keep_definitions(const Digest& module, ByteBuffer notes) override;
-    // For the next time: what was kept this time.
+    // Writes what was kept this time, for the next time.
     void write() const;
 
 private:

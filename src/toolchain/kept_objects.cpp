@@ -8,7 +8,7 @@
 namespace rove::toolchain {
 namespace {
 
-// All together 1 GiB at most.
+// 1 GiB in all.
 constexpr std::size_t kProgramsMax = 32;
 constexpr std::size_t kBytesMax = 32UL << 20;
 

@@ -15,7 +15,7 @@ namespace rove::toolchain {
 // One file for each program, in the folder of cached packages. A file that is missing or damaged holds nothing.
 class KeptObjects {
 public:
-    // made_by: what makes them (code::made_by).
+    // made_by: identifies what makes the objects (code::made_by).
     KeptObjects(const std::filesystem::path& program, std::string_view made_by);
     // Adds the objects that are in the file.
     void find(bitcode::SharedObjects& into);
@@ -25,7 +25,7 @@ public:
 private:
     const KeptFiles files_;
     const Digest key_;
-    std::set<Digest> found_;  // SharedObject::made_of of those that find() added
+    std::set<Digest> found_;  // SharedObject::made_of of the objects that find() added
 };
 
 }  // namespace rove::toolchain

@@ -46,7 +46,7 @@ std::vector<std::string> dynamic_names(const Elf& elf, Elf64_Sxword tag) {
 // The paths at which the dynamic linker would find them: "libz.so.1 => /lib/…/libz.so.1 (0x…)".
 std::map<std::string, std::filesystem::path> places_of(const std::filesystem::path& program) {
     std::map<std::string, std::filesystem::path> places;
-    // This command's own dynamic linker, not one that the program names: nothing of the program is to be run here.
+    // This command's own dynamic linker, not one that the program names: no code of the program may run here.
     const Result<ByteBuffer> own = read_section("/proc/self/exe", ".interp");
     if (!own || own->empty()) return places;
     const std::string_view path = as_text(*own);
@@ -88,7 +88,7 @@ ProgramNames ProgramNames::of(const std::filesystem::path& program) {
 }
 
 bool ProgramNames::only_program_has(const std::string& name) const {
-    // Nodes have what libgcc and libstdc++'s headers have in each program (node/library_names.cpp).
+    // Nodes provide what libgcc and libstdc++'s headers add to each program (node/library_names.cpp).
     if (name.starts_with("__cpu_") || std::ranges::find(kLibraryStatics, name) != kLibraryStatics.end()) return false;
     return own_.contains(name) && !every_node_has(name);
 }

@@ -18,9 +18,9 @@ public:
     // found or read has no names.
     [[nodiscard]] static ProgramNames of(const std::filesystem::path& program);
     [[nodiscard]] const Libraries& libraries() const { return libraries_; }
-    // Whether the program's own file defines it, and this command's process, as that of every node, has no such name.
+    // Whether the program's own file defines the name, and this command's process, like that of every node, does not have it.
     [[nodiscard]] bool only_program_has(const std::string& name) const;
-    // Whether it defines the name, and not weakly: a weak definition elsewhere was replaced by that one.
+    // Whether it defines the name, and not weakly: such a definition replaces weak ones elsewhere.
     [[nodiscard]] bool is_strong(std::string_view name) const { return strong_.contains(std::string(name)); }
 
 private:

@@ -17,7 +17,7 @@
 namespace rove::toolchain {
 namespace {
 
-// Written where that has not been done.
+// Writes the files if that has not been done.
 Result<std::vector<std::filesystem::path>> files_of(
     const std::vector<std::shared_ptr<const bitcode::SharedObject>>& objects, const std::filesystem::path& folder) {
     std::vector<std::filesystem::path> files;
@@ -29,7 +29,8 @@ Result<std::vector<std::filesystem::path>> files_of(
     return files;
 }
 
-// Whether the reason is this code, and not a machine that lacks something or was told to stop: then other code can still be compiled.
+// Whether the error is caused by this code, and not by a machine that lacks something or was told to stop: then other code can still be
+// compiled.
 bool is_of_its_code(const Error& why) {
     return why.code() == ErrorCode::unsupported || why.code() == ErrorCode::invalid || why.code() == ErrorCode::failed;
 }
@@ -90,7 +91,7 @@ Digest Packer::key_of(const Digest& bitcode) const {
     return digest_of({"both", made_by_, linked_with_, bitcode.hex()});
 }
 
-// Another of the program's libraries may have a name by now, or one that was not found may be there.
+// Another of the program's libraries may define a name by now, or a library that was not found may exist now.
 bool Packer::is_linked_as_now(const ByteBuffer& package) const {
     if (package.empty()) return false;
     const Result<std::shared_ptr<PackageStore>> kept = PackageStore::parse(package);
@@ -120,7 +121,7 @@ Status Packer::link(std::span<Work> some, const std::filesystem::path& folder, s
     return {};
 }
 
-// Each thread takes the next one that nobody has.
+// Each thread takes the next item that no other thread has taken.
 void Packer::prepare(std::span<Work> work) const {
     std::atomic<std::size_t> next{0};
     const auto prepare_some = [&] {
@@ -136,7 +137,7 @@ void Packer::prepare(std::span<Work> work) const {
     std::vector<std::future<void>> others;
     for (std::size_t i = 1; i < threads; ++i) try {
             others.push_back(std::async(std::launch::async, prepare_some));
-        } catch (const std::system_error&) {  // no thread is available: those that are there do it
+        } catch (const std::system_error&) {  // no thread is available: the existing ones do the work
             break;
         }
     prepare_some();
@@ -147,7 +148,7 @@ void Packer::prepare(std::span<Work> work) const {
 Result<ByteBuffer> Packer::make(Work& work, const std::filesystem::path& folder,
                                 std::vector<std::string>& notes) const {
     const std::string triple(code::host_triple());
-    const bitcode::Prepared prepared = std::move(*work.prepared);  // given back at the end
+    const bitcode::Prepared prepared = std::move(*work.prepared);  // freed at the end
     wire::Manifest manifest = code::manifest_of(work.from, prepared);
     if (!set_needs(manifest, prepared.needs)) notes.emplace_back(kNeedsOfAll);
     manifest.dependencies = dependencies_of(manifest.imports);

@@ -1,4 +1,4 @@
-// Packer: makes packages of what one program can send.
+// Packer: makes packages of the functions that one program can send.
 //
 // Threads: one at a time; pack() compiles on all cores.
 //
@@ -38,19 +38,19 @@ public:
            const std::vector<std::string>& dependencies);
 
     [[nodiscard]] const std::string& made_by() const { return made_by_; }
-    // Why what was packed is packed again the next time; empty: it is not.
+    // Why what was packed is packed again the next time; empty: it is kept.
     [[nodiscard]] const std::string& why_not_kept() const { return why_not_kept_; }
 
     // The package that has been made of bitcode with that digest; null: none.
     [[nodiscard]] std::shared_ptr<const ByteBuffer> find(const Digest& bitcode);
 
-    // One for each, in their order.
+    // Returns one for each, in their order.
     [[nodiscard]] Result<std::vector<Packed>> pack(const std::vector<bitcode::Extracted>& all);
 
 private:
     static constexpr std::size_t kAtOnce = 64;  // packages whose code is in memory: some 100 KiB each
 
-    struct Work;  // a package that is not there yet
+    struct Work;  // a package that is still to be made
     [[nodiscard]] Digest key_of(const Digest& bitcode) const;
     [[nodiscard]] bool is_linked_as_now(const ByteBuffer& package) const;
     [[nodiscard]] std::vector<std::string> dependencies_of(const std::vector<std::string>& imports) const;
@@ -66,7 +66,7 @@ private:
     std::string made_by_;
     const PackageCache cache_;
     std::string why_not_kept_;
-    std::map<Digest, std::shared_ptr<const ByteBuffer>> found_;  // by the digests of their bitcode
+    std::map<Digest, std::shared_ptr<const ByteBuffer>> found_;  // by the digest of their bitcode
     mutable bitcode::SharedObjects shared_;
     KeptObjects kept_objects_;
 };

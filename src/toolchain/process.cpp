@@ -17,9 +17,10 @@ namespace {
 
 constexpr std::array kEnds{SIGINT, SIGTERM, SIGHUP};
 constexpr auto kWayOut = std::chrono::seconds(1);
-std::atomic<int> came{0};       // of these, while somebody is Interruptible
-sem_t something_came;           // one of them, or the end of who is Interruptible
-std::atomic<pid_t> running{0};  // the program that run() runs: its group, and nobody else's while its Process lives
+std::atomic<int> came{0};  // the signal that arrived while an Interruptible exists; 0: none
+sem_t something_came;      // posted for such a signal, and at the Interruptible's end
+// The process group of the program that run() runs; no other process has this number while its Process exists.
+std::atomic<pid_t> running{0};
 
 void end_what_runs() {
     if (const pid_t child = running.load(); child != 0) (void)kill(-child, SIGTERM);
@@ -78,7 +79,7 @@ Result<Ran> run(const std::vector<std::string>& command, const std::string& debi
                     program, debian_package, debian_package);
     if (!process) return tl::unexpected<Error>(process.error());
     running = process->pid();
-    if (came != 0) end_what_runs();  // before it was known
+    if (came != 0) end_what_runs();  // a signal arrived before `running` was set
     Ran ran = process->communicate({}, kOutputBytesMax);
     running = 0;
     if (came != 0) return fail(ErrorCode::cancelled, "{} was ended: a signal came", program);

@@ -19,14 +19,14 @@ namespace rove::toolchain {
 // The bytes of a program's output that are kept, from its beginning.
 inline constexpr std::size_t kOutputBytesMax = 16 * 1024;
 
-// For a command of a terminal. While an object of this lives SIGINT, SIGTERM and SIGHUP do not end the process: they end the program that
-// run() runs, and run() starts no other, so that the functions that made temporary files return and remove them. If the object is not
-// destroyed within a second (LLVM, in this process, cannot be interrupted), temporary folders are removed and the process ends. At most one
-// object at a time.
+// For a command of a terminal. While an object of this class exists, SIGINT, SIGTERM and SIGHUP do not end the process: they end the
+// program that run() runs, and run() starts no other, so that the functions that made temporary files return and remove them. If the object
+// is not destroyed within a second (LLVM, in this process, cannot be interrupted), temporary folders are removed and the process ends. At
+// most one object at a time.
 class Interruptible {
 public:
     Interruptible();
-    ~Interruptible();  // ends the process if one of the signals came
+    ~Interruptible();  // ends the process if one of the signals arrived
     Interruptible(const Interruptible&) = delete;
     Interruptible& operator=(const Interruptible&) = delete;
 
@@ -37,7 +37,7 @@ private:
     std::thread ends_at_last_;
 };
 
-// cancelled: one of the signals came while an Interruptible lived. For work that takes long and runs no program.
+// cancelled: one of the signals arrived while an Interruptible existed. For work that takes long and runs no program.
 [[nodiscard]] Status not_interrupted();
 
 // Runs a program (found on PATH; no shell) to its end; its `out` is stdout and stderr together. unsupported: it is not installed; names

@@ -15,8 +15,8 @@
 namespace rove::toolchain {
 namespace {
 
-// A temporary folder beside a file. The destructor removes it. Others may be able to write where the file is, and could put another folder or
-// a link into its place. So it is used by its descriptor alone.
+// A temporary folder beside a file. The destructor removes it. Others may be able to write to the file's folder, and could replace this
+// folder by another one or a link. So it is used by its descriptor alone.
 class FolderBeside {
 public:
     explicit FolderBeside(const std::filesystem::path& file) : path_(file.string() + ".packed.XXXXXX") {
@@ -35,7 +35,7 @@ public:
         (void)rmdir(path_.c_str());
     }
     [[nodiscard]] bool is_there() const { return folder_.number() >= 0; }
-    // The file in it, for programs that this one runs.
+    // The path of the file in it, for programs that this one runs.
     [[nodiscard]] std::string path_of_file() const {
         return fmt::format("/proc/{}/fd/{}/{}", getpid(), folder_.number(), kFile);
     }
@@ -70,10 +70,10 @@ Status replace_by(std::vector<std::string> command, const std::filesystem::path&
     ROVE_TRY(const Ran ran, run(command, "binutils"));
     ROVE_CHECK(not_interrupted());
     if (ran.status != 0) return not_added("objcopy: " + ran.out);
-    if (const Descriptor written = beside.open_file(); is_known) {  // objcopy writes a new file as any program does
+    if (const Descriptor written = beside.open_file(); is_known) {  // objcopy writes a new file with default rights
         const bool has_owner = fchown(written.number(), before.st_uid, before.st_gid) == 0;
         (void)fchmod(written.number(),
-                     before.st_mode & (has_owner ? 07777U : 0777U));  // to run as another is the owner's
+                     before.st_mode & (has_owner ? 07777U : 0777U));  // set-user-ID only if the file keeps its owner
     }
     if (!beside.move_file_to(place)) return not_added(strerror(errno));
     return {};

@@ -12,8 +12,8 @@
 namespace rove::toolchain {
 
 // Runs a command of objcopy that writes a changed copy of the program into a folder beside it, and renames the copy over the program, with the
-// program's owner and rights. On an error, and when it is interrupted, the program is as it was. The names of the two files are appended to
-// the command. failed: the message says why it was not written.
+// program's owner and rights. After an error or an interruption the program is unchanged. The names of the two files are appended to the
+// command. failed: the message says why it was not written.
 [[nodiscard]] Status replace_by(std::vector<std::string> command, const std::filesystem::path& program);
 
 }  // namespace rove::toolchain

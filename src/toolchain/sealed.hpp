@@ -1,4 +1,4 @@
-// Files with facts about a program, whose digest shows that they are as they were written. Pure functions.
+// Files with facts about a program, whose digest shows that they are unchanged. Pure functions.
 #pragma once
 
 #include <filesystem>
@@ -27,7 +27,7 @@ namespace rove::toolchain {
     return file.take();
 }
 
-// The content; empty: there is none, or it has been cut short or changed.
+// The content; empty: there is none, or it was truncated or changed.
 [[nodiscard]] inline Bytes unseal(Bytes file) {
     Reader all(file);
     const auto digest = all.id<Digest>();
