@@ -47,7 +47,7 @@ Result<PackageCode*> Admission::make_known(const std::shared_ptr<PackageStore>& 
                         options_.node, budgets_.manifest_bytes(), budgets_.manifest_bytes_max());
     ROVE_CHECK(make_room(package->manifest().entries.size(), forgetting));
     PackageCode& code = known_.add(std::move(made));
-    code.last_used.store(uses_.advance(), std::memory_order_relaxed);  // newer than all that were used
+    code.last_used.store(uses_.advance(), std::memory_order_relaxed);  // newer than all earlier uses
     budgets_.count(code);
     return &code;
 }
@@ -69,8 +69,8 @@ Result<Function*> Admission::add_resident(const FunctionId& id, std::string name
     return known_.add(id, std::move(name), entry);
 }
 
-// Makes room by forgetting a package: the one that has not been used for longest among those that have no code, and no statics that
-// somebody relies on; if all have code, among those that are idle.
+// Makes room by forgetting a package: the one that has not been used for the longest time among those that have no code, and no statics in
+// use; if all have code, among those that are idle.
 bool Admission::forget_one(Forgetting& forgetting) {
     // One barrier is enough for all of them: their functions had no code before it, so a thread that enters one later waits for the lock.
     if (!forgetting.fenced) uses_.fence_others();

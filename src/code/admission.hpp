@@ -1,8 +1,9 @@
-// Admission: how packages and functions become known, and which are forgotten for them.
+// Admission: makes packages and functions known, and forgets others to make room for them.
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: what is known fits its bounds: packages, functions, bytes of manifests. What is in use, or stays, is never forgotten.
+// Invariants: what is known fits its bounds: packages, functions, bytes of manifests. Packages that are in use, or stay, are never
+// forgotten.
 #pragma once
 
 #include <memory>
@@ -33,14 +34,14 @@ public:
           uses_(beside.uses),
           evictor_(beside.evictor) {}
 
-    // As the functions of CodeCache.
+    // These implement the functions of CodeCache.
     [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package, bool resident,
                                                             NodeId from) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Result<Function*> add_resident(const FunctionId& id, std::string name, EntryPoint entry)
         REQUIRES(lock_of<CodeCache>);
 
 private:
-    // Forgetting several in one go takes one barrier.
+    // If several are forgotten together, one barrier is enough.
     struct Forgetting {
         bool fenced = false;
     };

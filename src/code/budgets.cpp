@@ -108,8 +108,8 @@ void Budgets::drop_statics(PackageCode& package) {
     count(package);
 }
 
-// Whether there is room for code that cannot be evicted. It has a budget of its own, and never evicts other code. To be asked before such
-// code is loaded or compiled, also when a second form of a loaded package is, and before a loaded package becomes an interface.
+// Whether there is room for code that cannot be evicted. It has a budget of its own, and never evicts other code. To be called before such
+// code is loaded or compiled, also before a second form of a loaded package is, and before a loaded package becomes an interface.
 Status Budgets::check_pinned(const PackageCode& package, std::size_t more) const {
     if (package.resident) return {};
     const std::size_t bytes = package.loaded_bytes() + more;
@@ -132,7 +132,7 @@ Status Budgets::check_evictable(const PackageCode& package, std::size_t bytes) c
                 package.store->manifest().name, bytes, options_.node, most);
 }
 
-// The statics of a function that was called are its state; they stay as long as the node.
+// The statics of a function that was called are its state; they are kept for as long as the node lives.
 Status Budgets::check_statics(const PackageCode& package, std::size_t bytes) const {
     if (static_bytes_ + bytes <= options_.static_bytes_max) return {};
     return fail(

@@ -1,10 +1,10 @@
-// Budgets: what is held of packages, counted against the bounds of CodeOptions, and whether more fits.
+// Budgets: what is held for packages, counted against the bounds of CodeOptions, and whether more fits.
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: every byte is counted once, in the package's `counted` or `reserved` and in the sums here. Where more is held than fits,
-// Uses::is_over_budget() says so: whoever leaves code evicts then. To count takes no memory (make_places), because nothing may fail once
-// code has been loaded.
+// Invariants: every byte is counted once, in the package's `counted` or `reserved` and in the sums here. If more is held than fits,
+// Uses::is_over_budget() is true, and the next thread that leaves code evicts. Counting takes no memory (make_places), because nothing may
+// fail once code has been loaded.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 
 namespace rove::code {
 
-// The least that pinned code may take, and the least for manifests, so that a node with a tiny budget can run small programs.
+// The least that pinned code may take, and the same for manifests, so that a node with a tiny budget can run small programs.
 inline constexpr std::size_t kShareBytesMin = 1024 * 1024;
-// The memory of one function beside its package's manifest: its Function, its name, its places in tables.
+// The memory of one function in addition to its package's manifest: its Function, its name, its places in tables.
 inline constexpr std::size_t kFunctionBytes = 256;
-// The memory of one name of an interface beside its manifest: the name and its address, in two maps.
+// The memory of one name of an interface in addition to its manifest: the name and its address, in two maps.
 inline constexpr std::size_t kInterfaceNameBytes = 192;
 
 class Budgets {
@@ -29,7 +29,7 @@ public:
         : options_(options), candidates_(candidates), uses_(uses) {}
 
     // ---- counting
-    // Room for that many packages and one more in the lists that a package may enter where there is no memory.
+    // Makes room for that many packages and one more in the lists to which a package must be added without memory.
     void make_places(std::size_t packages) REQUIRES(lock_of<CodeCache>);
     // To be called after anything of the package was added or removed.
     void count(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
@@ -55,7 +55,7 @@ public:
     }
     [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const REQUIRES(lock_of<CodeCache>);
     // For code that may be evicted: checks that it could stay until a call that waits for it has begun. Otherwise it would be evicted and
-    // requested again and again.
+    // requested repeatedly.
     [[nodiscard]] Status check_evictable(const PackageCode& package, std::size_t bytes) const
         REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const
@@ -67,11 +67,11 @@ public:
         return std::max(options_.code_bytes_max / 4, kShareBytesMin);
     }
 
-    // ---- who could make room
+    // ---- what could be evicted
     // Packages that have statics.
     [[nodiscard]] const std::vector<PackageCode*>& keepers() const REQUIRES(lock_of<CodeCache>) { return keepers_; }
-    // The packages to evict so that the rest fits, those used longest ago first, without those for which stays(package) is true. Calls
-    // chosen(package) for each. Evicts nothing: it only takes them off Candidates::evictable(), until they are counted again.
+    // Chooses packages to evict so that the rest fits, those used longest ago first, without those for which stays(package) is true. Calls
+    // chosen(package) for each. Evicts nothing: it only removes them from Candidates::evictable(), until they are counted again.
     template <typename Stays, typename Chosen>
     [[nodiscard]] std::vector<PackageCode*> choose_victims(std::uint64_t now, const Stays& stays, const Chosen& chosen)
         REQUIRES(lock_of<CodeCache>);
@@ -104,13 +104,13 @@ private:
     Staying staying_ GUARDED_BY(lock_of<CodeCache>);  // sums of the packages that stay (Counted::stays)
     // Packages that have statics. This list and the next have room for all packages.
     std::vector<PackageCode*> keepers_ GUARDED_BY(lock_of<CodeCache>);
-    std::vector<PackageCode*> pinned_ GUARDED_BY(lock_of<CodeCache>);  // that are counted as pinned
+    std::vector<PackageCode*> pinned_ GUARDED_BY(lock_of<CodeCache>);  // packages that are counted as pinned
 };
 
 template <typename Stays, typename Chosen>
 std::vector<PackageCode*> Budgets::choose_victims(std::uint64_t now, const Stays& stays, const Chosen& chosen) {
     std::vector<PackageCode*> victims;
-    victims.reserve(candidates_.evictable().size());  // from here on nothing asks for memory
+    victims.reserve(candidates_.evictable().size());  // from here on nothing allocates memory
     const std::size_t before = held(Budget::evictable);
     while (is_over()) {
         PackageCode* oldest = candidates_.evictable().oldest(now, stays);
@@ -118,7 +118,7 @@ std::vector<PackageCode*> Budgets::choose_victims(std::uint64_t now, const Stays
         victims.push_back(oldest);
         chosen(*oldest);
         candidates_.evictable().keep(*oldest, false);
-        sum(Budget::evictable) -= oldest->counted.code + oldest->counted.slices;  // as if gone; put right below
+        sum(Budget::evictable) -= oldest->counted.code + oldest->counted.slices;  // as if evicted; corrected below
     }
     sum(Budget::evictable) = before;
     return victims;

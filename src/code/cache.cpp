@@ -1,4 +1,4 @@
-// What a CodeCache promises, done by its parts (cache_state.hpp).
+// Implements CodeCache by its parts (cache_state.hpp).
 #include "code/cache.hpp"
 
 #include <unistd.h>
@@ -43,14 +43,14 @@ CodeCache::~CodeCache() {
         if (compiler != nullptr) compiler->free_modules();
         return;
     }
-    static constinit std::atomic<State*> all{nullptr};  // found by who looks for leaks
+    static constinit std::atomic<State*> all{nullptr};  // leak checkers find the States through this
     State* const left = state_.get();
     left->left_before = all;
-    left->itself = std::move(state_);  // which needs no memory
+    left->itself = std::move(state_);  // needs no memory
     while (!all.compare_exchange_weak(left->left_before, left)) continue;
 }
 
-// The last registered first, whichever packages' they are: one may refer to another's.
+// The last registered first, across packages, because one object may refer to another package's.
 void CodeCache::State::end_objects_of(pid_t thread) {
     for (;;) {
         Destructors* last = nullptr;
@@ -66,8 +66,8 @@ void CodeCache::State::end_objects_of(pid_t thread) {
     }
 }
 
-// A destructor may call an interface. So interfaces are ended last, and each before those that it was linked to; and none of them where a package
-// that may call it stays, or has constructors that run still.
+// A destructor may call an interface. So interfaces are ended last, and each before those that it was linked to; and none of them if a package
+// that may call it stays, or has constructors that still run.
 bool CodeCache::State::end_packages() {
     // Thread-local objects before statics, as in a program: those of constructors, and those of the thread that ends this.
     constructors.destroy_objects([this](pid_t thread) { end_objects_of(thread); });
@@ -121,9 +121,9 @@ void CodeCache::slices_added(const Digest& digest) {
     const LockOf lock(state_->lock.mutex());
     PackageCode* const package = state_->known.package(digest);
     if (package == nullptr) return;
-    // Bitcode that follows an image which runs already.
+    // Its bitcode has arrived after an image that runs already.
     if (package->image && state_->options.forms == Forms::both)
-        (void)state_->compiles.queue(*package);  // else the image goes on
+        (void)state_->compiles.queue(*package);  // if this fails, the image keeps running
     state_->budgets.count(*package);
     state_->evictor.trim(package);
 }
@@ -222,10 +222,10 @@ std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function, NodeI
                                                      function.ran.load(std::memory_order_relaxed), running.take_over());
     }
     const LockOf lock(state_->lock.mutex());
-    if (package.forgotten != 0) return Awaited::code;  // since the function was looked up
+    if (package.forgotten != 0) return Awaited::code;  // forgotten since the function was looked up
     const Result<std::optional<Awaited>> awaited = state_->tiers.make_ready(package, asker);
     if (!awaited) {
-        package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
+        package.awaited_until.store(0, std::memory_order_relaxed);  // it may be evicted now
         return awaited.error();
     }
     if (*awaited) {
@@ -245,7 +245,7 @@ std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function, NodeI
 Entered::~Entered() {
     if (package_ == nullptr) return;
     CodeCache& cache = package_->cache;
-    package_->running.fetch_sub(1, std::memory_order_seq_cst);  // the package may be gone from here on
+    package_->running.fetch_sub(1, std::memory_order_seq_cst);  // the package may be destroyed from here on
     cache.left();
 }
 
@@ -259,12 +259,12 @@ void CodeCache::left() {
     state_->evictor.trim_if_possible();
 }
 
-// ---- loading ahead of calls
+// ---- loading before calls
 
 Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
     ROVE_TRY(Running running, state_->hold(*store));
     PackageCode* const package = running.take_over();
-    const Entered held(nullptr, RanAs::image, package);  // left after the lock
+    const Entered held(nullptr, RanAs::image, package);  // destroyed after the lock is released
     const LockOf lock(state_->lock.mutex());
     for (;;) {
         ROVE_TRY(const std::optional<Awaited> awaited, state_->tiers.make_ready(*package, kNoNode));
@@ -297,7 +297,7 @@ Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
     return state_->loads.queue(*package, std::move(done), asker);
 }
 
-// Images come first, because calls wait for them.
+// Images are loaded first, because calls wait for them.
 bool CodeCache::State::do_next(Duty duty) {
     return duty == Duty::images ? images.do_next() || loads.do_next() : compiles.do_next();
 }

@@ -1,9 +1,9 @@
-// The lock of a cache, what threads wait for under it, whether the cache has stopped, and how work is done with the lock free.
+// The lock of a cache, what threads wait for under it, whether the cache has stopped, and how work is done without the lock.
 //
-// Threads: any; what is called under the lock says so. Where both are taken, `calling_back_` is taken before the lock.
+// Threads: any; functions that are called under the lock say so. If a thread takes both, it takes `calling_back_` before the lock.
 //
-// Invariants: once the cache has stopped, nothing is called back, and work that is done with the lock free ends as `cancelled`. What work
-// throws is an error: no thread of the cache ends by an exception.
+// Invariants: once the cache has stopped, nothing is called back, and work that is done without the lock ends as `cancelled`. An exception
+// of the work becomes an error: no thread of the cache ends by an exception.
 #pragma once
 
 #include <condition_variable>
@@ -40,20 +40,20 @@ public:
     [[nodiscard]] Error why_cancelled() const;
 
     // ---- work
-    // Calls `what` with the lock free; does nothing once the cache has stopped.
+    // Calls `what` without the lock; does nothing once the cache has stopped.
     template <typename What>
     void call_back(const What& what) REQUIRES(lock_of<CodeCache>);
-    // Does a piece of work. What it throws becomes an error.
+    // Does a piece of work. Its exception becomes an error.
     template <typename Work>
     [[nodiscard]] std::invoke_result_t<const Work&> or_error(const PackageCode& package, const Work& work) const
         REQUIRES(lock_of<CodeCache>);
-    // The same with the lock free. That the cache has stopped is an error, too.
+    // The same without the lock. It is also an error if the cache has stopped.
     template <typename Work>
     [[nodiscard]] std::invoke_result_t<const Work&> unlocked(const PackageCode& package, const Work& work) const
         REQUIRES(lock_of<CodeCache>);
 
 private:
-    // Where there is no memory for the names in its message, gives a shorter one that needs none.
+    // If there is no memory for the names in its message, returns a shorter one that needs none.
     [[nodiscard]] Error no_memory_for(const PackageCode& package) const noexcept;
     // Turns an exception of the work into an error, so that its thread can do the next piece of work.
     [[nodiscard]] Error why_not_loaded(const PackageCode& package, const std::exception& thrown) const;

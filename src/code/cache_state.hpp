@@ -1,4 +1,4 @@
-// The inside of a CodeCache, put together from its parts; see cache.hpp for what it promises.
+// The inside of a CodeCache, made of its parts; see cache.hpp for its interface.
 //
 //     Known         packages and functions, by digest, name, id, handle, address     known.hpp
 //     Admission     makes packages known, and forgets others to make room            admission.hpp
@@ -36,27 +36,27 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     State(CodeCache& owner, CodeOptions given) : cache(owner), options(std::move(given)) {}
 
     // Runs destructors before any code is released, and without the lock, because they may call the node; packages no longer change then.
-    // False: some statics stay, because threads may use them, and so this State must stay.
+    // False: some statics are kept, because threads may use them, and so this State must be kept.
     [[nodiscard]] bool end_packages() NO_THREAD_SAFETY_ANALYSIS;
-    void end_objects_of(pid_t thread) NO_THREAD_SAFETY_ANALYSIS;  // thread-local ones
-    // Threads of the program may have thread-local objects of a package, whose destructors are in its code.
+    void end_objects_of(pid_t thread) NO_THREAD_SAFETY_ANALYSIS;  // thread-local objects
+    // Whether threads of the program may have thread-local objects of a package, whose destructors are in its code.
     [[nodiscard]] bool awaits_threads() const EXCLUDES(lock_of<CodeCache>);
     [[nodiscard]] Result<Running> hold(const PackageStore& store) const EXCLUDES(lock_of<CodeCache>) {
         const LockOf held(lock.mutex());
         return known.hold(store);
     }
-    // A duty's next piece of work, on its worker. False: there is nothing to do.
+    // Does a duty's next piece of work, on its worker. False: there is none.
     [[nodiscard]] bool do_next(Duty duty) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool is_idle() const REQUIRES(lock_of<CodeCache>);
 
     CodeCache& cache;
     const CodeOptions options;
     Symbols symbols{options.host_symbols};
-    std::shared_ptr<State> itself;  // where code stays after its cache …
-    State* left_before = nullptr;   // … as that of this one, an earlier one's
+    std::shared_ptr<State> itself;  // set if the code outlives its cache …
+    State* left_before = nullptr;   // … then the State of an earlier such cache
     CodePool pool;                  // outlives the packages below
     CacheLock lock{options.node};
-    // The image that warm_up loaded; kept, because another one's page would not be in memory yet.
+    // The image that warm_up loaded; kept, because the page of a new one would not be in memory yet.
     std::unique_ptr<LoadedImage> warm_image GUARDED_BY(lock_of<CodeCache>);
 
     Known known;

@@ -2,7 +2,7 @@
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: a package is listed by what it was last counted as (PackageCode::counted). To list it takes no memory.
+// Invariants: a package is listed by what it was last counted as (PackageCode::counted). Listing it takes no memory.
 #pragma once
 
 #include "code/recency.hpp"
@@ -27,11 +27,11 @@ public:
 
     // Packages whose slices are here and may be dropped: not loaded, or pinned.
     [[nodiscard]] RecencyList& with_slices() REQUIRES(lock_of<CodeCache>) { return with_slices_; }
-    // Loaded.
+    // Loaded packages.
     [[nodiscard]] RecencyList& evictable() REQUIRES(lock_of<CodeCache>) { return evictable_; }
-    // Loaded, without statics.
+    // Loaded packages without statics.
     [[nodiscard]] RecencyList& idle() REQUIRES(lock_of<CodeCache>) { return idle_; }
-    // Not loaded, with nothing that must be kept.
+    // Packages that are not loaded, and have nothing that must be kept.
     [[nodiscard]] RecencyList& forgettable() REQUIRES(lock_of<CodeCache>) { return forgettable_; }
 
 private:

@@ -13,7 +13,7 @@ namespace {
 // Memory that LLVM has freed is unsorted in the C library's heap, which all threads of rove node share. The next thread that allocates
 // would sort it, and that is often the leader, in a first call: 3 to 20 us of its 30 to 100. So it is sorted here, where no call waits.
 void sort_freed_memory() {
-    constexpr std::size_t kBeyondSmallBins = 64 << 10;  // and less than what gets a mapping of its own
+    constexpr std::size_t kBeyondSmallBins = 64 << 10;  // and less than the sizes that get a mapping of their own
     void* volatile block = std::malloc(kBeyondSmallBins);
     std::free(block);
 }
@@ -57,12 +57,12 @@ bool Compiles::do_next() {
 void Compiles::warm_up() const {
     try {
         if (const Result<bitcode::Compiler*> opened = compiler()) (*opened)->warm_up();
-    } catch (const std::exception&) {  // it occurs again when the code is needed
+    } catch (const std::exception&) {  // the error occurs again when the code is needed
     }
 }
 
 // The addresses of the names by which the bitcode binds to code that was loaded before it: its statics, and the image's other names. An
-// image stays loaded during the compile; if there is none, no image is loaded before the compile is done.
+// image stays loaded during the compile; if there is none, no image is loaded before the compile ends.
 Result<bitcode::NamesInImage> Compiles::names_in_image(const PackageCode& package, const Loaded& loaded) {
     bitcode::NamesInImage names;
     for (const auto& [number, offset] : loaded.statics)
@@ -85,7 +85,7 @@ Result<bitcode::NamesInImage> Compiles::names_in_image(const PackageCode& packag
     return names;
 }
 
-// Compiles with the lock free; the package cannot be evicted or forgotten in that time.
+// Compiles without the lock; the package cannot be evicted or forgotten in that time.
 Result<NewCode> Compiles::compile(PackageCode& package) {
     bool lacks_names = false;
     const wire::Manifest& manifest = package.store->manifest();
@@ -141,15 +141,15 @@ Result<NewCode> Compiles::compile(PackageCode& package) {
         return evictor_.reserve(package, code->module->code_bytes(), 0);
     });
     if (reserved) return code;
-    package.pinned = was_pinned;  // it stays as it was: with its image, or without code
+    package.pinned = was_pinned;  // unchanged: it keeps its image, or has no code
     return tl::unexpected<Error>(std::move(reserved.error()));
 }
 
-// On the worker for bitcode.
+// Runs on the worker for bitcode.
 void Compiles::compile_one(PackageCode& package) {
     const Budgets::GivesBack room{budgets_, package};
     Result<NewCode> code = lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return compile(package); });
-    if (lock_.has_stopped()) return;  // the cache may be gone
+    if (lock_.has_stopped()) return;  // the cache may be destroyed
     Status done = lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Status {
         if (!code) return tl::unexpected<Error>(std::move(code.error()));
         if (package.constructed) return {};
@@ -179,7 +179,7 @@ void Compiles::compile_one(PackageCode& package) {
     }
     new_codes_.take_module(package, std::move(*code));
     if (package.module_lacks.empty()) return;
-    // Interfaces may have brought names meanwhile. The image has them already; a function keeps running as an image if this fails.
+    // Interfaces may have added names during the compile. The image has them already; a function keeps running as an image if this fails.
     for (const auto& function : package.functions) {
         function->names_seen = 0;
         (void)lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return lacking_.put_names(*function); });

@@ -1,8 +1,8 @@
 // Compiles: compiles the bitcode of packages for the CPU of this node, in the background.
 //
-// Threads: under the lock of the cache; do_next() on the worker for bitcode, which compiles with the lock free.
+// Threads: under the lock of the cache; do_next() on the worker for bitcode, which compiles without the lock.
 //
-// Invariants: a package is neither evicted nor forgotten while it is compiled, and nothing of it is replaced: no image is loaded then.
+// Invariants: a package is neither evicted nor forgotten while it is compiled, and its code is not replaced: no image is loaded then.
 // A package whose bitcode cannot be compiled keeps running its image.
 #pragma once
 
@@ -47,16 +47,16 @@ public:
           workers_(beside.workers),
           constructors_(beside.constructors) {}
 
-    // Does nothing if the package is queued or was compiled already, or if its bitcode is not here or not to be run. overloaded: there is no
-    // thread for it now.
+    // Does nothing if the package is queued or was compiled already, or if its bitcode has not arrived or may not be run. overloaded: there
+    // is no thread for it now.
     [[nodiscard]] Status queue(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     // Notes that this node waits for the package, too. Does nothing if it is not queued.
     void add_asker(PackageCode& package, NodeId asker) REQUIRES(lock_of<CodeCache>) {
         queue_.add_asker(package, asker);
     }
-    // False: there is nothing to do.
+    // Compiles the next package. False: there is none.
     [[nodiscard]] bool do_next() REQUIRES(lock_of<CodeCache>);
-    // Opens the compiler. An error is ignored: it occurs again when the code is needed, and is reported then. Without the lock.
+    // Opens the compiler. An error is ignored: it occurs again when the code is needed, and is reported then. Called without the lock.
     void warm_up() const;
     [[nodiscard]] bitcode::Compiler* used() const { return used_; }  // null: nothing was compiled
 

@@ -39,7 +39,7 @@ Status Constructors::run(PackageCode& package, Duty duty, const std::function<vo
     return done;
 }
 
-// The first that is free: mostly the same one, as natively.
+// The first free thread: mostly the same one, as natively.
 Result<Constructors::Thread*> Constructors::take_thread(const std::string& package) {
     const auto is_free = [](const Thread& each) {
         return !each.runs && (!each.thread || (!each.thread->has_ended() && !each.thread->is_worn()));
@@ -71,17 +71,17 @@ Status Constructors::run_in(Thread& mine, PackageCode& package, const std::funct
     }
     destroy(mine, package, there);
     return done;
-} catch (const std::bad_alloc&) {  // for words
+} catch (const std::bad_alloc&) {  // no memory for the message
     package.destructors.drop();
     return tl::unexpected<Error>(no_memory());
 }
 
-// Nothing calls its code from now on, and it may be released: what has been constructed is destroyed first, thread-local objects before
-// statics.
+// Nothing calls the package's code from now on, and it may be released: constructed objects are destroyed first, thread-local objects
+// before statics.
 void Constructors::destroy(Thread& mine, PackageCode& package, const std::string& there) {
     package.destructors.drop_functions();
     const pid_t thread = mine.thread->id();
-    if (mine.thread->has_ended() && !mine.thread->keeps_objects()) mine.thread.reset();  // and its objects with it
+    if (mine.thread->has_ended() && !mine.thread->keeps_objects()) mine.thread.reset();  // destroys its objects, too
     const std::function<void()> destructors = [&package, thread] {
         package.destructors.run_of_thread(thread);
         package.destructors.run();
@@ -90,7 +90,7 @@ void Constructors::destroy(Thread& mine, PackageCode& package, const std::string
     for (bool more = true; more && !package.destructors.empty();)
         more = goes_on(mine.thread && !mine.thread->has_ended() ? mine.thread->run(there, "destructor", destructors)
                                                                 : in_own_thread(there, "destructor", destructors));
-    package.destructors.drop();  // there was no thread for them
+    package.destructors.drop();  // if no thread could be made for them
     if (mine.thread && mine.thread->is_worn() && !mine.thread->keeps_objects()) mine.thread.reset();
 }
 
@@ -104,7 +104,7 @@ OwnThread* Constructors::thread(std::size_t number) const {
 void Constructors::destroy_objects(const std::function<void(pid_t)>& destroy) {
     for (std::size_t number = 0; OwnThread* const each = thread(number); ++number) {
         const pid_t id = each->id();
-        // Again where one throws; and where there is no memory, or it has ended its thread, the rest here.
+        // Repeated if a destructor throws. If there is no memory, or the thread has ended, the calling thread destroys the rest.
         Status done = fail(ErrorCode::failed, "not begun");
         while (!each->has_ended() && !done && done.error().code() == ErrorCode::failed)
             done = each->run(node_, "destructor", [&destroy, id] { destroy(id); });

@@ -1,4 +1,4 @@
-// Dependencies: opens the libraries that packages depend on, and knows whether any is being opened now.
+// Dependencies: opens the libraries on which packages depend, and knows whether any is being opened now.
 //
 // Threads: any, without the lock of the cache. open() is for the worker that has the package.
 //
@@ -13,7 +13,7 @@ namespace rove::code {
 
 class Dependencies {
 public:
-    // Opens them once for each package, and waits for the libraries' own constructors.
+    // Opens a package's libraries, once for each package, and waits for the libraries' own constructors.
     void open(PackageCode& package) {
         if (package.libraries_open || package.store->manifest().dependencies.empty()) return;
         const Counted opening(opening_);
@@ -24,7 +24,7 @@ public:
     [[nodiscard]] bool is_opening_any() const { return opening_.load() > 0; }
 
 private:
-    // Adds itself to a count while it lives.
+    // Adds itself to a count during its lifetime.
     class Counted {
     public:
         explicit Counted(std::atomic<unsigned>& count) : count_(count) { ++count_; }

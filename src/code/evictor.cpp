@@ -5,7 +5,7 @@
 
 namespace rove::code {
 
-// A package that was loaded, and whose statics nobody has asked for yet, so that they go with its code.
+// Evicts a loaded package whose statics no call has used yet, so that they are freed with its code.
 bool Evictor::evict_uncalled(const PackageCode& but) {
     const std::vector<PackageCode*>& keepers = budgets_.keepers();
     const auto found =
@@ -16,7 +16,7 @@ bool Evictor::evict_uncalled(const PackageCode& but) {
     if (found == keepers.end()) return false;
     PackageCode& package = **found;
     evict({&package});
-    if (package.loaded() || package.keeps_statics()) return false;  // somebody has come
+    if (package.loaded() || package.keeps_statics()) return false;  // a call has used it in the meantime
     budgets_.drop_statics(package);
     return true;
 }
@@ -47,13 +47,13 @@ void Evictor::drop_spare_slices(PackageCode& package) {
     budgets_.count(package);
 }
 
-// In this order, until the rest fits: the new package's slices that this node does not run; slices that came longest ago and were not
-// called, and slices of pinned code; code that has not been used for longest. What is in use stays, and so does the form that the new
-// package, which is about to be called, runs as.
+// In this order, until the rest fits: the new package's slices that this node does not run; slices that arrived longest ago and were not
+// called, and slices of pinned code; code that has not been used for the longest time. Packages in use are kept, and so is the form in
+// which the new package, which is about to be called, runs.
 void Evictor::trim(PackageCode* newcomer) {
     if (newcomer != nullptr) drop_spare_slices(*newcomer);
     if (!budgets_.is_over()) return;
-    std::size_t awaited = 0;  // bytes that calls wait for
+    std::size_t awaited = 0;  // bytes for which calls wait
     for (const auto& [digest, package] : known_.packages())
         if (package->budget() == Budget::evictable && package->awaited())
             awaited += package->counted.code + package->counted.slices;
@@ -84,7 +84,7 @@ void Evictor::trim(PackageCode* newcomer) {
     }
 }
 
-// Nothing that anybody relies on is lost.
+// Evicts packages without statics, so no state is lost.
 void Evictor::evict_idle() {
     std::vector<PackageCode*> victims;
     const std::uint64_t now = uses_.advance();
@@ -123,7 +123,7 @@ void Evictor::evict(const std::vector<PackageCode*>& victims) {
         }
         budgets_.count(*package);
     }
-    if (compile_queue_.has_evicted()) lock_.notify_all();  // the worker for bitcode
+    if (compile_queue_.has_evicted()) lock_.notify_all();  // wakes the worker for bitcode
 }
 
 }  // namespace rove::code

@@ -1,4 +1,5 @@
-// Evictor: takes code away, so that the rest fits its budgets or a package can be forgotten; and makes room for what is to be loaded.
+// Evictor: evicts code and slices, so that the rest fits its budgets or a package can be forgotten; and makes room for what is to be
+// loaded.
 //
 // Threads: under the lock of the cache.
 //
@@ -17,7 +18,7 @@
 
 namespace rove::code {
 
-// Idle packages that are evicted to be forgotten, at once: one barrier serves for all.
+// The number of idle packages that are evicted together to be forgotten: one barrier is enough for all.
 inline constexpr std::size_t kIdleAtOnce = 8;
 
 class Evictor {
@@ -39,17 +40,17 @@ public:
           uses_(beside.uses),
           compile_queue_(beside.compile_queue) {}
 
-    // Takes slices and code away until the rest fits; of the newcomer only slices that this node does not run.
+    // Evicts slices and code until the rest fits; of the newcomer only slices that this node does not run.
     void trim(PackageCode* newcomer = nullptr) REQUIRES(lock_of<CodeCache>);
     void trim_if_possible() noexcept
         REQUIRES(lock_of<CodeCache>);  // without memory for it, the next thread that leaves code tries again
     // Evicts the packages used longest ago, so that they can be forgotten.
     void evict_idle() REQUIRES(lock_of<CodeCache>);
-    // Before a package is to stay: makes room among those that stay, by evicting loaded ones whose statics no call has used yet. overloaded:
-    // those that stay hold half of what there may be already.
+    // Called before a package is to stay: makes room among those that stay, by evicting loaded ones whose statics no call has used yet.
+    // overloaded: those that stay hold half of the budget already.
     [[nodiscard]] Status make_room_to_stay(const PackageCode& package, std::size_t more_bytes)
         REQUIRES(lock_of<CodeCache>);
-    // Keeps room for code and statics before they are loaded (Budgets::GivesBack returns it).
+    // Reserves room for code and statics before they are loaded (Budgets::GivesBack returns it).
     [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics)
         REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::size_t evictions() const REQUIRES(lock_of<CodeCache>) { return evictions_; }

@@ -13,7 +13,7 @@ bool is_static(const wire::Symbol& symbol) {
     return symbol.kind == wire::Symbol::Kind::static_;
 }
 
-// The bytes that an image needs for its statics and their places: none if they were kept, or if it has none.
+// The bytes that an image needs for its statics and their places: 0 if they were kept, or if it has none.
 std::size_t new_statics(const PackageCode& package, const wire::Image& image) REQUIRES(lock_of<CodeCache>) {
     if (package.data || image.data_bytes == 0) return 0;
     const auto places = std::count_if(image.symbols.begin(), image.symbols.end(), is_static);
@@ -41,7 +41,7 @@ bool ImageLoads::is_quick(const PackageCode& package, std::size_t slice) const {
     const wire::Manifest& manifest = package.store->manifest();
     const bool names_wait = !manifest.imports.empty() && dependencies_.is_opening_any();
     const auto& image = manifest.slices[slice];
-    // Both sizes: what is stored may be any number of frames that hold nothing, and each takes its time.
+    // Both sizes are checked: the stored bytes may be any number of frames without content, and each takes time.
     return image.raw_bytes <= kQuickImageBytesMax && image.stored_bytes <= kQuickImageBytesMax &&
            manifest.imports.size() <= kQuickImportsMax && (manifest.dependencies.empty() || package.libraries_open) &&
            !names_wait;
@@ -102,11 +102,11 @@ bool ImageLoads::do_next() {
     return true;
 }
 
-// On the worker for images.
+// Runs on the worker for images.
 void ImageLoads::load_apart(PackageCode& package) {
     const Budgets::GivesBack room{budgets_, package};
     Status loaded = lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return load_image(package); });
-    if (lock_.has_stopped()) return;  // the cache may be gone
+    if (lock_.has_stopped()) return;  // the cache may be destroyed
     package.loading = false;
     if (!loaded) package.give_up_linking();
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took

@@ -1,9 +1,9 @@
 // ImageLoads: loads the images of packages: small ones in place, the others on the worker for images.
 //
-// Threads: under the lock of the cache; do_next() on the worker for images, which links with the lock free.
+// Threads: under the lock of the cache; do_next() on the worker for images, which links without the lock.
 //
-// Invariants: what is loaded in place waits for nobody, opens no library and runs no code of the package. A package is neither evicted nor
-// forgotten while it is loaded.
+// Invariants: loading in place waits for no other thread, opens no library and runs no code of the package. A package is neither evicted
+// nor forgotten while it is loaded.
 #pragma once
 
 #include <deque>
@@ -50,12 +50,12 @@ public:
           constructors_(beside.constructors),
           compiles_(beside.compiles) {}
 
-    // Loads the image of that slice if that is quick. False: it is for the worker (queue).
+    // Loads the image of that slice if that is quick. False: the worker has to load it (queue).
     [[nodiscard]] Result<bool> load_if_quick(PackageCode& package, std::size_t slice) REQUIRES(lock_of<CodeCache>);
-    // overloaded: there is no thread for it now.
+    // Queues the package for the worker. overloaded: there is no thread for it now.
     [[nodiscard]] Status queue(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool has_queued() const REQUIRES(lock_of<CodeCache>) { return !queue_.empty(); }
-    // False: there is nothing to do.
+    // Loads the next image. False: there is none.
     [[nodiscard]] bool do_next() REQUIRES(lock_of<CodeCache>);
 
 private:
@@ -79,7 +79,7 @@ private:
     Workers& workers_;
     Constructors& constructors_;
     Compiles& compiles_;
-    std::deque<PackageCode*> queue_ GUARDED_BY(lock_of<CodeCache>);  // at most one entry a package
+    std::deque<PackageCode*> queue_ GUARDED_BY(lock_of<CodeCache>);  // at most one entry for each package
 };
 
 }  // namespace rove::code

@@ -21,7 +21,7 @@ Result<LoadReport> Interfaces::link(PackageCode& package) {
             return fail(ErrorCode::failed, "interface {} defines no '{}' that it says it exports", manifest.name, name);
         names[name] = address;
     }
-    // A peer must not replace what the node itself uses (rove_*, the C and C++ libraries) under other peers' functions.
+    // A peer must not replace names that the node itself uses (rove_*, the C and C++ libraries) for the functions of other peers.
     if (!package.resident) {
         const UnlockedOf free(lock_.mutex());
         for (const std::string& name : manifest.exports) {
@@ -31,7 +31,7 @@ Result<LoadReport> Interfaces::link(PackageCode& package) {
         }
     }
     if (!package.interface) linked_.push_back(&package);
-    package.interface = true;  // never evicted: what links to it holds its addresses
+    package.interface = true;  // never evicted: code that is linked to it has its addresses
     budgets_.count(package);
     report.replaced = symbols_.add_interface(manifest.name, names);
     package.linked = true;

@@ -2,8 +2,8 @@
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: an interface is never evicted, because code that is linked to it has its addresses. No name of the node's own process is replaced
-// by one that a peer has sent.
+// Invariants: an interface is never evicted, because code that is linked to it has its addresses. A name of the node's own process is never
+// replaced by one that a peer has sent.
 #pragma once
 
 #include <vector>
@@ -21,8 +21,8 @@ public:
 
     // Links functions that arrive from now on to the names of this package, which is loaded and held.
     [[nodiscard]] Result<LoadReport> link(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Runs the interfaces' destructors, each before those of the interfaces that it was linked to. The cache has stopped; without its lock.
-    // False: one interface stays (PackageCode::end), and with it all that it may have been linked to.
+    // Runs the interfaces' destructors, each before those of the interfaces that it was linked to. Called without the lock, after the cache
+    // has stopped. False: one interface is kept (PackageCode::end), and with it all that it may have been linked to.
     [[nodiscard]] bool end_all() NO_THREAD_SAFETY_ANALYSIS;
     [[nodiscard]] bool empty() const NO_THREAD_SAFETY_ANALYSIS { return linked_.empty(); }  // as end_all()
 
@@ -31,7 +31,7 @@ private:
     Symbols& symbols_;
     Budgets& budgets_;
     Evictor& evictor_;
-    std::vector<PackageCode*> linked_ GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were
+    std::vector<PackageCode*> linked_ GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were linked
 };
 
 }  // namespace rove::code

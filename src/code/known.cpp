@@ -39,7 +39,8 @@ Result<Running> Known::hold(const PackageStore& store) const {
 PackageCode& Known::add(std::unique_ptr<PackageCode> made) {
     PackageCode& package = *made;
     package.number = packages_ever_++;
-    const auto place = packages_.try_emplace(package.store->digest()).first;  // while there is nothing to take back
+    // Done before anything that would have to be undone.
+    const auto place = packages_.try_emplace(package.store->digest()).first;
     try {
         number_functions(package);
         for (const auto& function : package.functions) functions_[function->id] = function.get();
@@ -68,7 +69,7 @@ Function* Known::add(const FunctionId& id, std::string name, EntryPoint entry) {
         residents_.pop_back();
         throw;
     }
-    // Last, because an index that was taken would be lost without memory for the rest.
+    // Done last, because an index that was taken would be lost if there were no memory for the rest.
     const std::uint32_t index = take_index();
     added.handle = handle_of(index);
     table_[index].store(&added, std::memory_order_release);
@@ -88,11 +89,11 @@ std::uint32_t Known::take_index() {
 
 void Known::number_functions(PackageCode& package) {
     const wire::Manifest& manifest = package.store->manifest();
-    package.functions.reserve(manifest.entries.size());  // so an index that is taken has its function
+    package.functions.reserve(manifest.entries.size());  // so that no allocation fails after an index has been taken
     for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
         auto function = std::make_unique<Function>();
         function->id = package.store->function_ids()[i];
-        // The readable name of a function, which an entry that a program has bundled carries.
+        // The readable name of a function, which the entry of a program's bundle contains.
         const std::string& entry = manifest.entries[i];
         std::string name = Bundle::name_in(entry);
         function->name = !name.empty() ? std::move(name) : manifest.name + ":" + entry;
@@ -128,11 +129,11 @@ void Known::take_back_names(PackageCode& package) noexcept {
 
 void Known::free_index(std::uint32_t index) noexcept {
     table_[index].store(nullptr, std::memory_order_release);
-    // An index whose generations are used up is not given out again, so that an old handle never names another function.
+    // An index whose generations are used up is not assigned again, so that an old handle never names another function.
     if (++generations_[index] % kGenerationsMax == 0) return;
     try {
         free_indices_.push_back(index);
-    } catch (const std::bad_alloc&) {  // nor one for which there is no memory now
+    } catch (const std::bad_alloc&) {  // neither is one for which there is no memory now
     }
 }
 

@@ -21,10 +21,10 @@
 
 namespace rove::code {
 
-// Functions known at once: an index fits 16 bits of a handle. Packages that are evicted are forgotten for new ones.
+// Functions known at the same time: an index fits 16 bits of a handle. Evicted packages are forgotten to make room for new ones.
 inline constexpr std::size_t kFunctionsMax = 65536;
-// A handle means one function for as long as the node lives: the other 16 bits count what its index was given to, and an index is
-// given up after its 65,536th. 2^32 functions in all; at a million new ones a second, more than an hour.
+// A handle means one function for as long as the node lives: the other 16 bits count the functions that had its index, and an index is no
+// longer used after its 65,536th. 2^32 functions in all; at a million new ones a second, more than an hour.
 inline constexpr unsigned kGenerationsMax = 65536;
 
 class Known {
@@ -39,26 +39,26 @@ public:
         return function != nullptr && function->handle == handle ? function : nullptr;
     }
 
-    // ---- looking for one: null where there is none
+    // ---- look-up; null: not found
     [[nodiscard]] Function* find(const FunctionId& id) const REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Function* find(std::string_view package, std::string_view entry) const REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Function* find(EntryPoint loaded) const REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] PackageCode* package(const Digest& digest) const REQUIRES(lock_of<CodeCache>);
-    // The package stays while the Running lives. invalid: it is not known.
+    // The package is kept while the Running exists. invalid: it is not known.
     [[nodiscard]] Result<Running> hold(const PackageStore& store) const REQUIRES(lock_of<CodeCache>);
 
     // ---- all of them
     [[nodiscard]] const Packages& packages() const REQUIRES(lock_of<CodeCache>) { return packages_; }
     [[nodiscard]] std::size_t functions() const REQUIRES(lock_of<CodeCache>) { return functions_.size(); }
 
-    // ---- knowing more, and less
+    // ---- adding and forgetting
     // How many more functions can get a handle.
     [[nodiscard]] std::size_t room() const REQUIRES(lock_of<CodeCache>) {
         return free_indices_.size() + (kFunctionsMax - indices_used_);
     }
     // Makes the package's functions. Precondition: there is room for them.
     PackageCode& add(std::unique_ptr<PackageCode> made) REQUIRES(lock_of<CodeCache>);
-    // A function of the process's own program. Precondition: there is room for it.
+    // Adds a function of the process's own program. Precondition: there is room for it.
     Function* add(const FunctionId& id, std::string name, EntryPoint entry) REQUIRES(lock_of<CodeCache>);
     // To be called when the package becomes resident: its name means it again when a newer package of that name is forgotten.
     void note_resident(PackageCode& package) REQUIRES(lock_of<CodeCache>);
@@ -69,7 +69,7 @@ public:
     // ---- addresses of loaded code
     using ByAddress = std::map<EntryPoint, Function*>;
     void add_entries(ByAddress& loaded) noexcept REQUIRES(lock_of<CodeCache>) { by_address_.merge(loaded); }
-    // The package's code is released.
+    // To be called when the package's code is released.
     void take_back_entries(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
 
 private:
@@ -83,13 +83,14 @@ private:
 
     Packages packages_ GUARDED_BY(lock_of<CodeCache>);
     std::unordered_map<FunctionId, Function*> functions_ GUARDED_BY(lock_of<CodeCache>);
-    ByAddress by_address_ GUARDED_BY(lock_of<CodeCache>);                              // wherever its code lies now
-    std::vector<std::unique_ptr<Function>> residents_ GUARDED_BY(lock_of<CodeCache>);  // of the process's own program
-    NameMap<PackageCode*> newest_ GUARDED_BY(lock_of<CodeCache>);                      // by package name
-    NameMap<PackageCode*> newest_resident_ GUARDED_BY(lock_of<CodeCache>);             // resident ones, by package name
+    ByAddress by_address_ GUARDED_BY(lock_of<CodeCache>);  // entries of loaded code
+    // Functions of the process's own program.
+    std::vector<std::unique_ptr<Function>> residents_ GUARDED_BY(lock_of<CodeCache>);
+    NameMap<PackageCode*> newest_ GUARDED_BY(lock_of<CodeCache>);           // by package name
+    NameMap<PackageCode*> newest_resident_ GUARDED_BY(lock_of<CodeCache>);  // resident ones, by package name
     std::vector<std::atomic<Function*>> table_;  // by a handle's index; read without the lock
     std::vector<std::uint16_t> generations_ GUARDED_BY(lock_of<CodeCache>);
-    // The one that has been free for longest first.
+    // The index that has been free for the longest time first.
     std::deque<std::uint32_t> free_indices_ GUARDED_BY(lock_of<CodeCache>);
     std::uint32_t indices_used_ GUARDED_BY(lock_of<CodeCache>) = 0;
     std::uint64_t packages_ever_ GUARDED_BY(lock_of<CodeCache>) = 0;

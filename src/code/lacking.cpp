@@ -83,7 +83,7 @@ Error Lacking::why_lacking(const PackageCode& package, const std::vector<std::st
             fmt::format("no symbol {} for {} on {}; functions that travel cannot call the part of rove.h that is for "
                         "programs; if the name is in the part for functions, that node's Rove is too old",
                         quoted(names), of, node_));
-    // Only if nothing else is lacking: a library that cannot be opened has other names, too.
+    // Only if nothing else is missing: a library that cannot be opened has other names, too.
     if (std::ranges::all_of(names, [](std::string_view each) { return each.starts_with(wire::kThreadLocalPrefix); }))
         return Error(ErrorCode::failed,
                      fmt::format("{} on {} uses the thread-local variable '{}' {}", of, node_,
@@ -92,7 +92,7 @@ Error Lacking::why_lacking(const PackageCode& package, const std::vector<std::st
                  fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, node_, remedy(package)));
 }
 
-// For a name that is nowhere.
+// The remedy for a name that does not exist.
 std::string Lacking::remedy(const PackageCode& package) {
     if (!package.scope.left_out.empty()) return package.scope.left_out;
     return "load an interface that has it, or name its library when you build (a shared one: rove build --dep, DEPENDS "
@@ -100,7 +100,7 @@ std::string Lacking::remedy(const PackageCode& package) {
            "rove_add_executable; a static one: rove_embed)";
 }
 
-// Only entries that need the name reach these places, and they do not run: nobody reads the places while they are written.
+// Only entries that need the name reach these places, and they do not run: no thread reads the places while they are written.
 Status Lacking::put_names(Function& function) const {
     PackageCode& package = *function.package;
     const std::uint64_t generation = symbols_.generation();
@@ -116,8 +116,7 @@ Status Lacking::put_names(Function& function) const {
         return is_nowhere(import) || !package.image->can_put(import);
     });
     std::erase_if(of_module, [&](std::size_t import) REQUIRES(lock_of<CodeCache>) {
-        return is_nowhere(import) ||
-               !package.module->can_put(imports[import]);  // where there is an image, that one runs
+        return is_nowhere(import) || !package.module->can_put(imports[import]);  // if there is an image, the image runs
     });
     std::vector<std::pair<std::string_view, void*>> names;
     for (const std::size_t import : of_module)
@@ -134,7 +133,7 @@ Status Lacking::put_names(Function& function) const {
     return {};
 }
 
-// For a function whose package is loaded.
+// The error for a function whose package is loaded.
 Error Lacking::why_no_entry(const Function& function) const {
     const std::uint64_t generation = symbols_.generation();
     if (!function.why_none || function.why_none->first != generation)

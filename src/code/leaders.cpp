@@ -32,7 +32,7 @@ void Leaders::drop_what_all_have_let_go() noexcept {
     drop_until(until);
 }
 
-// One by one: each has the next one.
+// One by one: each owns the next one.
 void Leaders::drop_until(std::uint64_t number) noexcept {
     while (first_ && first_->forgotten <= number) first_ = std::move(first_->forgotten_next);
     if (!first_) end_ = &first_;

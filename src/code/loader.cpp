@@ -9,7 +9,7 @@
 #include "base/fork.hpp"
 #include "bitcode/compiled.hpp"
 
-// libgcc's: the table ends with a zero word.
+// libgcc's functions: the table ends with a zero word.
 extern "C" void __register_frame(void* begin);    // NOLINT(bugprone-reserved-identifier)
 extern "C" void __deregister_frame(void* begin);  // NOLINT(bugprone-reserved-identifier)
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMappedBytes = 16 * 1024;  // alignment is a page's at most, as decode_image has checked
 }
 
-// Large ones straight from the kernel: zero, and touched only where they are used.
+// Large ones are mapped: the kernel zeroes their pages, and only pages that are used take memory.
 DataSegment::DataSegment(std::size_t bytes, std::size_t alignment) : bytes_(bytes), mapped_(bytes >= kMappedBytes) {
     if (mapped_) {
         void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -91,12 +91,12 @@ Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wir
 
 std::unique_ptr<LoadedImage> LoadedImage::rehearse(CodePool& pool) {
     constexpr std::size_t kCode = 16, kCommon = 24,
-                          kFunction = 20;  // bytes of code, and of the two entries that tell of it
+                          kFunction = 20;  // bytes of code, and of the two entries that describe it
     wire::Image image;
     image.block.resize(kCode + kCommon + kFunction + 4);  // a zero word ends the table
     std::byte* table = image.block.data() + kCode;
-    // What is common to functions: version 1, addresses relative to themselves in 4 bytes, the frame's address by register 7 (DWARF's
-    // .eh_frame; it is entered into a table, and never unwound by).
+    // The part that functions share: version 1, addresses relative to themselves in 4 bytes, the frame's address by register 7 (DWARF's
+    // .eh_frame; it is entered into a table, and never used to unwind).
     constexpr std::uint8_t kCommonBytes[kCommon] = {kCommon - 4, 0, 0,  0, 0,  0,  0, 0, 1, 'z', 'R', 0,
                                                     1,           8, 16, 1, 27, 12, 7, 8, 0, 0,   0,   0};
     std::memcpy(table, kCommonBytes, kCommon);

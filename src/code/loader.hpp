@@ -2,8 +2,8 @@
 //
 // Threads: one at a time for each image; its loader is the thread that has the package (ImageLoads). Different images: any.
 //
-// Invariants: an image's unwind table is registered for as long as its code is there. A place for an import holds its address, or, while
-// the import is nowhere, only the addend (Gap). A DataSegment never moves.
+// Invariants: an image's unwind table is registered for as long as its code exists. A place for an import holds its address, or, while the
+// import is missing, only the addend (Gap). A DataSegment never moves.
 #pragma once
 
 #include <functional>
@@ -34,8 +34,8 @@ private:
 
 class LoadedImage {
 public:
-    // `import_address` gives the address of an import by its index; null: it is nowhere, and may come later (put). Data that is given is kept
-    // as it is; where it is null it is made and initialised.
+    // `import_address` returns the address of an import by its index; null: the name does not exist, and may be added later (put). Data that
+    // is given is not changed; if it is null it is made and initialised.
     [[nodiscard]] static Result<std::unique_ptr<LoadedImage>> load(
         CodePool& pool, const wire::Image& image, std::shared_ptr<DataSegment> data,
         const std::function<void*(std::size_t)>& import_address);
@@ -50,14 +50,14 @@ public:
     [[nodiscard]] std::size_t code_bytes() const { return code_.bytes() + gaps_.size() * sizeof(Gap); }
     // Whether put() may be called: false if the code has the import in more than bitcode::kPlacesMax places.
     [[nodiscard]] bool can_put(std::size_t import) const noexcept;
-    // Gives the code an import that was null, once. Precondition: no thread runs code that needs it.
+    // Writes the address of an import that was null, once. Precondition: no thread runs code that needs it.
     void put(std::size_t import, void* address) noexcept;
     void construct() const;  // runs the constructors
     void destruct() const;   // runs the functions of the fini array, last first
 
 private:
-    // A place in the block into which an import's address belongs. Until put() the place holds the addend. There are none in the data: its first
-    // values are made once, so the package as a whole needs what they need.
+    // A place in the block where an import's address belongs. Until put() the place holds the addend. The data has none: its initial values are
+    // made once, so the package as a whole needs all names that they refer to.
     struct Gap {
         std::uint32_t import, offset;
     };

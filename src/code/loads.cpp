@@ -26,7 +26,7 @@ Status Loads::queue(const PackageStore& package, Done done, NodeId asker) {
                     package.manifest().name, options_.node);
     ROVE_CHECK(workers_.start(Duty::images));
     ROVE_TRY(Running running, known_.hold(package));
-    tiers_.add_asker(running.package(), asker);  // it may be queued for the compiler already
+    tiers_.add_asker(running.package(), asker);  // the package may be in the compiler's queue already
     queue_.push_back({std::move(running), std::move(done), asker});
     lock_.notify_all();
     return {};
@@ -40,7 +40,7 @@ bool Loads::do_next() {
     Result<std::optional<Awaited>> awaited = lock_.or_error(
         next->running.package(),
         [&]() REQUIRES(lock_of<CodeCache>) { return tiers_.make_ready(next->running.package(), next->asker); });
-    if (awaited && *awaited == Awaited::loading) return true;  // now it is under way
+    if (awaited && *awaited == Awaited::loading) return true;  // it is being loaded now
     Load load = std::move(*next);
     PackageCode& package = load.running.package();
     queue_.erase(next);
@@ -65,7 +65,8 @@ bool Loads::do_next() {
             return false;
         }
     };
-    lock_.call_back([&] { (void)(tell(loaded) || tell(without_memory)); });  // an error takes less
+    // An error takes less memory than a report.
+    lock_.call_back([&] { (void)(tell(loaded) || tell(without_memory)); });
     return true;
 }
 

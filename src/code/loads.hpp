@@ -1,6 +1,6 @@
-// Loads: requests to load packages ahead of their calls. The worker for images carries them out and answers them.
+// Loads: requests to load packages before their calls. The worker for images carries them out and answers them.
 //
-// Threads: under the lock of the cache; do_next() on the worker for images. Answers are given with the lock free.
+// Threads: under the lock of the cache; do_next() on the worker for images. Answers are given without the lock.
 //
 // Invariants: each request is answered once, unless the cache stops before. It stays queued while its package is being loaded or compiled,
 // and the package's code stays until it is linked.
@@ -38,12 +38,12 @@ public:
     // Implements CodeCache::load_later.
     [[nodiscard]] Status queue(const PackageStore& package, Done done, NodeId asker) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool has_queued() const REQUIRES(lock_of<CodeCache>) { return !queue_.empty(); }
-    // False: there is nothing to do.
+    // Does the next request. False: there is none.
     [[nodiscard]] bool do_next() REQUIRES(lock_of<CodeCache>);
 
 private:
     struct Load {
-        Running running;  // until it is linked
+        Running running;  // kept until the package is linked
         Done done;
         NodeId asker;
     };

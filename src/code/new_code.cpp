@@ -54,12 +54,12 @@ void NewCodes::leave(PackageCode& package, NewCode&& code) noexcept try {
     }
     package.reserved = {};
     budgets_.count(package);
-} catch (const std::bad_alloc&) {  // as if there were no room
+} catch (const std::bad_alloc&) {  // treated like a lack of room
 }
 
 void NewCodes::go_on_with(PackageCode& package) noexcept {
     ++taken_;
-    uses_.advance();  // after all that was used before it, and ahead of its own first call
+    uses_.advance();  // newer than all earlier uses, and older than its own first call
     package.publish();
     budgets_.count(package);
 }

@@ -2,8 +2,8 @@
 //
 // Threads: a NewCode belongs to the thread that makes it. NewCodes is called under the lock of the cache.
 //
-// Invariants: taking new code cannot fail and takes no memory. All that it needs was made before constructors ran, because nothing may fail
-// after them, and without the lock, because a peer has chosen how much that is.
+// Invariants: taking new code cannot fail and takes no memory. Everything that it needs was made before constructors ran, because nothing
+// may fail after them, and without the lock, because a peer determines how much that is.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@
 
 namespace rove::code {
 
-// New code of a package, and what it needs of memory beside itself.
+// New code of a package, and the memory that it needs in addition.
 struct NewCode {
     void name_entry(const PackageCode& package, std::size_t function, void* address);
 
     std::unique_ptr<LoadedImage> image;
     std::unique_ptr<bitcode::CompiledModule> module;
     Lacks lacks;
-    std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none
+    std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has no code here
     Known::ByAddress by_address;
     std::vector<PackageCode::StaticPlace> statics;
     NameMap<void*> exported;
@@ -31,12 +31,12 @@ struct NewCode {
 // The image in a slice that is stored here.
 [[nodiscard]] Result<wire::Image> read_image(const PackageStore& package, std::size_t slice);
 
-// Makes new code a package's own: from then on its functions run it.
+// Makes new code the package's: from then on its functions run it.
 class NewCodes {
 public:
     NewCodes(Known& known, Budgets& budgets, Uses& uses) : known_(known), budgets_(budgets), uses_(uses) {}
 
-    // Room for it was kept (Evictor::reserve).
+    // Room for it was reserved (Evictor::reserve).
     void take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept
         REQUIRES(lock_of<CodeCache>);
     void take_module(PackageCode& package, NewCode&& code) noexcept REQUIRES(lock_of<CodeCache>);

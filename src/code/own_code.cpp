@@ -41,8 +41,8 @@ bool has_own_bitcode() {
 
 namespace {
 
-// Reads the program's bitcode ahead of time, so that the first function to be sent need not wait for that. exit() waits until it is done,
-// because what it uses is destroyed afterwards.
+// Reads the program's bitcode in advance, so that the first function to be sent need not wait for that. exit() waits until this has ended,
+// because the objects that it uses are destroyed afterwards.
 class Reading {
 public:
     static Reading& begin() {
@@ -53,7 +53,7 @@ public:
         });
     }
 
-    // Waits until what is taken down at exit() waits for it, if it has begun.
+    // If the reading has begun, waits until exit() would wait for it.
     static void wait_until_open() {
         const Reading* const made = awaited_;
         if (made == nullptr || made->made_by_ != process_generation()) return;
@@ -66,7 +66,7 @@ private:
         awaited_ = this;
         try {
             thread_ = start_thread([this] { read(); });
-        } catch (const std::exception&) {  // no thread to be had: the first function that is sent waits
+        } catch (const std::exception&) {  // no thread is available: the first function that is sent waits
             is_open_ = true;
         }
     }
@@ -77,7 +77,7 @@ private:
             if (Reading* made = awaited_) made->wait();
         });
     }
-    // In the child of a fork this thread does not exist, and its id may be another thread's, for whose end the child would wait.
+    // In the child of a fork this thread does not exist, and its id may be another thread's, for which the child would wait.
     void wait() {
         if (made_by_ == process_generation() && thread_.joinable()) thread_.join();
     }
@@ -88,10 +88,10 @@ private:
         (void)compiler->read_own(own_program());
         try {
             compiler->warm_up();
-        } catch (const std::exception&) {  // it occurs again when the compiler is needed
+        } catch (const std::exception&) {  // the error occurs again when the compiler is needed
         }
     }
-    // Null: it is not needed, or not there.
+    // Null: it is not needed, or not installed.
     bitcode::Compiler* opened() {
         const struct Opens {
             Reading& reading;
@@ -100,7 +100,8 @@ private:
         if (!Bundle::of_program().empty() || !has_own_bitcode()) return nullptr;
         const Result<bitcode::Compiler*> compiler = bitcode::compiler();
         if (!compiler) return nullptr;
-        wait_at_exit();  // once more: what LLVM's libraries have registered by now is called before what was registered earlier
+        // Once more: handlers that LLVM's libraries have registered by now run before those registered earlier.
+        wait_at_exit();
         return *compiler;
     }
     static constinit std::atomic<Reading*> awaited_;
@@ -147,7 +148,7 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
                                       libraries.lines(), as_text(extracted.bitcode)});
     if (const ByteBuffer kept = cache.find(made_of); !kept.empty()) {
         Result<std::shared_ptr<PackageStore>> package = PackageStore::parse(kept);
-        // Another of the program's libraries may have a name by now.
+        // Another of the program's libraries may define a name by now.
         if (package && (*package)->manifest().dependencies == libraries.with((*package)->manifest().imports))
             return package;
     }
@@ -157,13 +158,13 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
                                                                   .entries = extracted.entries,
                                                                   .object = false}));
     wire::Manifest manifest = manifest_of(extracted, prepared);
-    (void)set_needs(manifest, prepared.needs);  // the build has nobody to tell by now
+    (void)set_needs(manifest, prepared.needs);  // the build has ended, so there is no place for a warning
     manifest.dependencies = libraries.with(manifest.imports);
     std::vector<ByteBuffer> stored(1);
     manifest.slices.push_back(
         make_slice(std::string(host_triple()), Forms::bitcode, prepared.bitcode, stored.front(), true));
     ROVE_TRY(const ByteBuffer file, pack(manifest, stored));
-    (void)cache.keep(made_of, file);  // it is made again at the next start
+    (void)cache.keep(made_of, file);  // if it cannot be kept, it is made again at the next start
     return PackageStore::parse(file);
 }
 

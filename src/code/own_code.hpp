@@ -1,4 +1,4 @@
-// Packages of a program's functions, made from the bitcode that the program carries of itself: for programs that were built without finished
+// Packages of a program's functions, made from the bitcode that the program's file contains: for programs that were built without finished
 // packages. Needs librove-jit.so.
 //
 // Threads: any, without an engine's lock: package_of_own() may take seconds.
@@ -12,7 +12,7 @@
 
 namespace rove::code {
 
-// Whether the running program carries bitcode of itself.
+// Whether the running program's file contains its bitcode.
 [[nodiscard]] bool has_own_bitcode();
 // The package of one of its functions, by the key of package/bundle.hpp: its entry is the first. unsupported: why it cannot travel.
 [[nodiscard]] Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key);
@@ -28,7 +28,7 @@ void wait_until_open();
 // address within it). Another build may make another package of the same bitcode.
 [[nodiscard]] std::string made_by(const bitcode::Compiler& compiler, const void* packer);
 
-// The manifest of a package of extracted functions, still without slices.
+// The manifest of a package of extracted functions, without slices.
 [[nodiscard]] wire::Manifest manifest_of(const bitcode::Extracted& extracted, const bitcode::Prepared& prepared);
 
 }  // namespace rove::code

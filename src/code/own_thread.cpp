@@ -44,15 +44,15 @@ void forget_keys_but(const Keys& kept) {
         if (now[key] && !kept[key]) (void)pthread_setspecific(key, nullptr);
 }
 
-// A worker is a batch thread (Workers::work), and would hand that on to all threads that constructors start.
+// A worker is a batch thread (Workers::work), and threads that constructors start would inherit that.
 void leave_batch() {
     const sched_param none{};
     if (sched_getscheduler(0) == SCHED_BATCH && sched_getscheduler(getpid()) != SCHED_BATCH)
         (void)pthread_setschedparam(pthread_self(), SCHED_OTHER, &none);
 }
 
-// libgcc keeps emulated thread-local objects under a key of its own, from the first on. This is the first, so that the key is known for no
-// package's.
+// libgcc keeps emulated thread-local objects under a key of its own, from the first one on. This makes the first one, so that no package is
+// taken for the owner of the key.
 void begin_thread_locals() {
     using GetAddress = void* (*)(void*);
     struct Control {  // as libgcc's __emutls_object
@@ -66,52 +66,52 @@ void begin_thread_locals() {
 
 }  // namespace
 
-// State that the thread and its maker share until the kernel has ended the thread. All members but the words and `thread` belong to the thread
-// while it works, and to the maker while the thread waits.
+// State that the thread and its maker share until the kernel has ended the thread. All members except the words and `thread` belong to the
+// thread while it works, and to the maker while the thread waits.
 struct OwnThread::Shared {
     const pid_t process = getpid();
-    std::atomic<pid_t> thread{0};  // the kernel's number for it; 0: not begun
+    std::atomic<pid_t> thread{0};  // the kernel's number for it; 0: not started
     using Word = std::counting_semaphore<2>;
-    Word next{0};    // there is work, or it is to end
-    Word worked{0};  // the work has ended, however that came
+    Word next{0};    // there is work, or the thread is to end
+    Word worked{0};  // the work has ended, in whatever way
     Word may_end{0};
-    Word ended{0};  // it does nothing more; where there is no key, that is seen by the kernel alone
+    Word ended{0};                                // it does nothing more; without a key only the kernel shows that
     const std::function<void()>* work = nullptr;  // null: it is to end
-    std::string package;                          // of the work: its name, and its node's
+    std::string package;                          // the work's package, with its node
     const char* what = "";
     Status done;
     bool keeps_objects = false;
-    bool has_ended = false;  // by its work
+    bool has_ended = false;  // the work has ended the thread
     bool is_worn = false;
-    Keys own_keys;                      // that are not its work's
-    std::optional<ThreadState> before;  // the work
+    Keys own_keys;                      // keys that are not its work's
+    std::optional<ThreadState> before;  // the state before the work
     Keys keys_before;
-    bool is_gone = false;  // the kernel has it no more, and may have given its number to another thread
+    bool is_gone = false;  // the kernel has ended it, and may have given its number to another thread
 
     static void* begin(void* shared);
     static void end(void* shared);
     void do_work();
     void run_work();
 
-    // It has forked, and the child's only thread would end the program there as if that were its own.
+    // To be called when the work ends: it may have forked, and the child's only thread would end the program there as if it were its own.
     void stay_in_parent() const {
         if (getpid() != process) end_child_of(fmt::format("a {} of package {}", what, package).c_str());
     }
     void tell_of_end() {
         has_ended = true;
         const bool stays = keeps_objects || done;
-        if (stays && !done) forget_keys_but(keys_before);  // its code goes, and the thread stays
+        if (stays && !done) forget_keys_but(keys_before);  // the code is released, and the thread is kept
         worked.release();
         if (!stays) return;
         may_end.acquire();
         forget_keys_but(own_keys);
     }
-    // The maker's: until the thread has told. False: it has ended without a word, as by a system call.
+    // Called by the maker: waits until the thread has signalled. False: it has ended without a signal, as by a system call.
     [[nodiscard]] bool wait_for(Word& word) {
         while (!is_gone && !word.try_acquire_for(kOwnLook)) is_gone = thread != 0 && !is_alive(thread);
-        return !is_gone || word.try_acquire();  // it may have told since the last look
+        return !is_gone || word.try_acquire();  // it may have signalled since the last check
     }
-    // Describes the exception that `work` let out; in fixed words if there is no memory for others.
+    // Describes the exception that `work` threw; in fixed words if there is no memory for others.
     template <typename Words>
     void say_how(const Words& words) {
         try {
@@ -124,8 +124,8 @@ struct OwnThread::Shared {
 
 namespace {
 
-// The key whose destructor runs at a thread's end, however it comes: nothing unwinds a C function that ends its thread. None: shipped
-// code has all keys that a process may have, and the end is seen later.
+// The key whose destructor runs when a thread ends, in whatever way, because nothing unwinds a C function that ends its thread. None:
+// shipped code has all keys that a process may have, and the end is noticed later.
 const std::optional<pthread_key_t>& end_of_own_thread(void (*end)(void*)) {
     static constinit MadeOnce<const std::optional<pthread_key_t>> key;
     return key.get([end] {
@@ -140,7 +140,7 @@ const std::optional<pthread_key_t>& end_of_own_thread(void (*end)(void*)) {
 void OwnThread::Shared::end(void* argument) {
     auto& shared = *static_cast<Shared*>(argument);
     shared.stay_in_parent();
-    // Nothing has unwound the stack, so its objects are never destroyed; their memory is there for as long as the thread stays.
+    // Nothing has unwound the stack, so its objects are never destroyed; their memory exists for as long as the thread.
     if (shared.work != nullptr && !shared.has_ended) shared.tell_of_end();
     shared.ended.release();
 }
@@ -172,10 +172,10 @@ void OwnThread::Shared::do_work() {
         run_work();
         pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
         pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);
-        pthread_testcancel();  // or the next work would be cancelled
+        pthread_testcancel();  // otherwise the next work would be cancelled
     } catch (const abi::__forced_unwind&) {
         stay_in_parent();
-        tell_of_end();  // objects are destroyed when the unwinding is over
+        tell_of_end();  // objects are destroyed after the unwinding
         throw;
     }
     if (!done) forget_keys_but(keys_before);
@@ -206,7 +206,7 @@ bool is_alive(pid_t kernel_id) {
     return syscall(SYS_tgkill, getpid(), kernel_id, 0) == 0;
 }
 
-// Nothing joins the thread: what runs there may detach it, and a std::thread keeps what it was given where its thread does not return.
+// No thread joins it: code that runs there may detach it, and a std::thread would keep its argument if its thread never returns.
 Result<std::unique_ptr<OwnThread>> OwnThread::start() try {
     std::unique_ptr<OwnThread> made(new OwnThread);
     auto shared = std::make_unique<Shared>();
@@ -232,7 +232,7 @@ Status OwnThread::run(const std::string& package, const char* what, const std::f
     shared.next.release();
     if (!shared.wait_for(shared.worked)) shared.has_ended = true;
     return std::move(shared.done);
-} catch (const std::bad_alloc&) {  // nothing has run
+} catch (const std::bad_alloc&) {  // no code has run
     return tl::unexpected<Error>(no_memory());
 }
 
@@ -264,7 +264,7 @@ OwnThread::~OwnThread() {
     }
     shared_->may_end.release();
     (void)shared_->wait_for(shared_->ended);
-    // It may be in its package's code for a moment still: for longer where that has thread-local objects to destroy.
+    // It may be in its package's code for a moment: for longer if that has thread-local objects to destroy.
     for (int looks = 0; !shared_->is_gone && (shared_->thread == 0 || is_alive(shared_->thread)); ++looks)
         if (looks < kLooksAtOnce)
             sched_yield();

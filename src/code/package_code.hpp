@@ -2,8 +2,8 @@
 //
 // Threads: under the lock of the cache. Members without GUARDED_BY are set before the package becomes known, are atomic, or have their own lock.
 //
-// Invariants: at most one worker loads or compiles it at a time. Its functions stay until it is forgotten, whether their code is loaded or not.
-// Constructors run at most once. Statics that were used, or whose constructors ran, stay over evictions.
+// Invariants: at most one worker loads or compiles it at a time. Its functions exist until it is forgotten, whether their code is loaded or
+// not. Constructors run at most once. Statics that were used, or whose constructors ran, are kept over evictions.
 #pragma once
 
 #include <atomic>
@@ -22,15 +22,15 @@
 
 namespace rove::code {
 
-// How long a package whose call could not run yet is kept for it. The call tries again whenever something has changed; its own
-// limit is shorter (kCodeWaitMax), so this bound matters only for calls that have been given up.
+// How long a package whose call could not run yet is kept for it. The call tries again whenever something has changed; its own limit is
+// shorter (kCodeWaitMax), so this bound matters only for calls that their callers have abandoned.
 inline constexpr auto kAwaitedMax = std::chrono::seconds(10);
-// Code that calls wait for may exceed the budget by up to this many bytes in all, so that a small budget serves many callers. Beyond that
-// the code that was used the longest time ago is evicted, and requested again.
+// Code for which calls wait may exceed the budget by up to this many bytes in all, so that a small budget serves many callers. Beyond that
+// the code that was used longest ago is evicted, and requested again.
 inline constexpr std::size_t kAwaitedBytesMax = 2 * wire::kSliceBytesMax;
-// No call waits for constructors that have run for longer: later calls fail at once.
+// No call waits for constructors that have run longer than this: later calls fail at once.
 inline constexpr auto kConstructingAwaitedMax = std::chrono::seconds(60);
-// How long a refusal is kept for the call that waits for it; one that comes later tries again.
+// How long a refusal is kept for the call that waits for it; a later call tries again.
 inline constexpr auto kRefusalMax = std::chrono::seconds(1);
 
 // Which imports code lacks, a bit each as in a row of Manifest::needs; empty: none.
@@ -60,9 +60,9 @@ private:
 enum class Budget : std::uint8_t { evictable, pinned, resident };
 inline constexpr std::size_t kBudgets = 3;
 
-// A package's place in a RecencyList, which it has whether it is listed there or not.
+// A package's place in a RecencyList, which exists whether the package is listed there or not.
 struct Listing {
-    using Key = std::pair<std::uint64_t, std::uint64_t>;  // last use; of equals, the one that was known first
+    using Key = std::pair<std::uint64_t, std::uint64_t>;  // last use; if equal, the package that was known first
     using Order = std::map<Key, PackageCode*>;
     explicit Listing(PackageCode& package) {
         Order made;
@@ -70,8 +70,8 @@ struct Listing {
         place = made.extract(made.begin());
     }
     [[nodiscard]] bool is_listed() const REQUIRES(lock_of<CodeCache>) { return place.empty(); }
-    Order::node_type place GUARDED_BY(lock_of<CodeCache>);  // while it is not listed
-    Order::iterator at GUARDED_BY(lock_of<CodeCache>);      // while it is
+    Order::node_type place GUARDED_BY(lock_of<CodeCache>);  // set while it is not listed
+    Order::iterator at GUARDED_BY(lock_of<CodeCache>);      // set while it is listed
 };
 
 class PackageCode {
@@ -85,27 +85,27 @@ public:
     [[nodiscard]] bool has_stored(Forms form) const;
     // Gives every function the best code that lacks nothing the function needs.
     void publish() noexcept REQUIRES(lock_of<CodeCache>);
-    // Nobody runs it, and nothing points to its entries any more (Known::take_back_entries).
+    // Precondition: no thread runs it, and nothing points to its entries any more (Known::take_back_entries).
     void release_code() noexcept REQUIRES(lock_of<CodeCache>);
-    // Runs the destructors of its statics, while the code is still there. Once; nothing of it may run afterwards. When the cache has stopped:
-    // without its lock, because what these ask the node for may want it. False: threads have objects that may refer to the statics, which stay
-    // for good, and the code with them.
+    // Runs the destructors of its statics, while the code still exists. Once; no code of it may run afterwards. When the cache has stopped:
+    // without its lock, because the destructors may call functions of the node that take it. False: threads have objects that may refer to the
+    // statics, which are kept for good, and the code with them.
     [[nodiscard]] bool end() NO_THREAD_SAFETY_ANALYSIS;
 
     [[nodiscard]] bool loaded() const REQUIRES(lock_of<CodeCache>) { return image || module; }
-    // A worker has it, or will: whoever needs its code waits.
+    // Whether a worker has it, or will have: threads that need its code wait.
     [[nodiscard]] bool is_under_way() const REQUIRES(lock_of<CodeCache>) {
         return loading || (!loaded() && is_to_be_compiled());
     }
     [[nodiscard]] bool is_to_be_compiled() const REQUIRES(lock_of<CodeCache>) {
         return compile == Compile::queued || compile == Compile::begun;
     }
-    // It is queued for the compiler, has no other code, and the calls that asked for it are over or their callers have gone. Nobody has
-    // asked for it to be loaded either, who would hold it.
+    // Whether it is queued for the compiler, has no other code, and the calls that asked for it have ended or their callers have left. No
+    // request to load it exists either, because that would hold it.
     [[nodiscard]] bool waits_in_vain() const REQUIRES(lock_of<CodeCache>) {
         return compile == Compile::queued && !loaded() && !awaited() && running.load(std::memory_order_relaxed) == 0;
     }
-    // The first is called before its imports are looked up, the second if nothing was loaded afterwards.
+    // begin_to_link() is called before its imports are looked up, the second one if nothing was loaded afterwards.
     void begin_to_link(std::uint64_t generation) REQUIRES(lock_of<CodeCache>) {
         names_seen = generation;
         if (scope.as_of == 0) scope.as_of = generation;
@@ -114,24 +114,25 @@ public:
         if (!loaded()) scope.as_of = 0;
     }
     void refuse(Error why) REQUIRES(lock_of<CodeCache>) { refusal = Refusal{std::move(why), Clock::now()}; }
-    // For one call.
+    // Returns it to one call only.
     [[nodiscard]] std::optional<Error> take_refusal() REQUIRES(lock_of<CodeCache>) {
         const std::optional<Refusal> taken = std::exchange(refusal, std::nullopt);
         if (!taken || Clock::now() - taken->at > kRefusalMax) return std::nullopt;
         return taken->why;
     }
-    // Loaded code; the package's own bytes are the store's to count.
+    // The bytes of loaded code; the store counts the package's own bytes.
     [[nodiscard]] std::size_t loaded_bytes() const REQUIRES(lock_of<CodeCache>) {
         std::size_t bytes = 0;
         for (const auto* each : {&image, &left_image}) bytes += *each ? (*each)->code_bytes() : 0;
         for (const auto* each : {&module, &left_module}) bytes += *each ? (*each)->code_bytes() : 0;
         return bytes;
     }
-    // The bytes that the cache has counted, and to which share. Slices can be dropped while code made of them stays, so they are never pinned.
+    // The bytes that the cache has counted, and the share to which they count. Slices can be dropped while code made of them is loaded, so
+    // they are never pinned.
     struct Counted {
         std::size_t manifest = 0, slices = 0, code = 0;
-        Budget budget = Budget::evictable;  // of the code
-        bool stays = false;                 // for as long as the node
+        Budget budget = Budget::evictable;  // the code's budget
+        bool stays = false;                 // for as long as the node lives
         std::size_t functions = 0;
         [[nodiscard]] Budget of_slices() const { return budget == Budget::resident ? budget : Budget::evictable; }
     };
@@ -146,7 +147,7 @@ public:
         const bool is_kept = (pinned && loaded()) || left_image || left_module;
         return interface || reserved.code > 0 || is_kept ? Budget::pinned : Budget::evictable;
     }
-    // A call waits for it to become ready: not the time to evict it.
+    // Whether a call waits for it to become ready: then it is not evicted.
     [[nodiscard]] bool awaited() const {
         const std::int64_t until = awaited_until.load(std::memory_order_relaxed);
         return until != 0 && Clock::now().time_since_epoch().count() < until;
@@ -154,7 +155,8 @@ public:
     void await() {
         awaited_until.store((Clock::now() + kAwaitedMax).time_since_epoch().count(), std::memory_order_relaxed);
     }
-    // Whether a function has all that it needs. The bitcode may call what the image has, by its address (bitcode/anchors.hpp).
+    // Whether the image has all that a function needs. The bitcode may call functions of the image, by their addresses
+    // (bitcode/anchors.hpp).
     [[nodiscard]] bool image_runs(const Function& function) const REQUIRES(lock_of<CodeCache>) {
         return function.image != nullptr && !store->manifest().entry_needs_any(function.entry, image_lacks);
     }
@@ -167,7 +169,7 @@ public:
     [[nodiscard]] bool stays() const REQUIRES(lock_of<CodeCache>) {
         return !resident && (budget() == Budget::pinned || data || ran_constructors());
     }
-    // Constructors may have changed the process, so they must not run again.
+    // Whether constructors have run: they may have changed the process, so they must not run again.
     [[nodiscard]] bool ran_constructors() const REQUIRES(lock_of<CodeCache>) { return constructed && has_constructors; }
     // The bytes that are kept over evictions.
     [[nodiscard]] std::size_t static_bytes() const REQUIRES(lock_of<CodeCache>) {
@@ -180,43 +182,43 @@ public:
 
     CodeCache& cache;
     const std::shared_ptr<PackageStore> store;
-    // The node whose turn of the compiler it takes: one that waits for it, else the one that sent it first.
+    // The node whose turn of the compiler it takes: one that waits for it, otherwise the one that sent it first.
     NodeId compiled_for GUARDED_BY(lock_of<CodeCache>) = kNoNode;
     std::uint64_t compile_turn GUARDED_BY(lock_of<CodeCache>) = 0;  // CompileQueue's
     std::vector<std::unique_ptr<Function>> functions;
     bool resident GUARDED_BY(lock_of<CodeCache>) = false;
-    bool interface GUARDED_BY(lock_of<CodeCache>) = false;  // loaded as one: others link to it
-    bool linked GUARDED_BY(lock_of<CodeCache>) = false;     // to all of its names
+    bool interface GUARDED_BY(lock_of<CodeCache>) = false;  // loaded as one: other code links to it
+    bool linked GUARDED_BY(lock_of<CodeCache>) = false;     // code is linked to all of its names
     bool pinned GUARDED_BY(lock_of<CodeCache>) = false;
     std::uint64_t number = 0;                    // counts the packages in the order in which they became known
     std::atomic<bool> called{false};             // ever
-    std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
+    std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: no call waits
     std::uint64_t forgotten GUARDED_BY(lock_of<CodeCache>) =
-        0;  // by Leaders: counts what was forgotten; 0: it is known
+        0;  // set by Leaders: counts forgotten packages; 0: it is known
     std::unique_ptr<PackageCode> forgotten_next GUARDED_BY(lock_of<CodeCache>);  // the one that was forgotten after it
     std::optional<Error> error GUARDED_BY(lock_of<CodeCache>);                   // why it cannot run here
-    std::atomic<bool> lacks_names{false};  // that is for names: an interface may bring them
+    std::atomic<bool> lacks_names{false};  // because names are missing: an interface may add them
     // The generation of names (Symbols::generation) before they were looked up.
     std::atomic<std::uint64_t> names_seen{0};
 
-    // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
-    // then; who evicts clears the targets first and reads the count then; both in one total order (seq_cst), so one of them
+    // Eviction and entry are synchronised by `running` and the functions' targets: a thread that enters counts itself first and then reads
+    // the target; a thread that evicts clears the targets first and then reads the count; both in one total order (seq_cst), so one of them
     // sees the other.
     std::atomic<int> running{0};
     std::atomic<std::uint64_t> last_used{0};
     Listing with_slices{*this}, evictable{*this}, idle{*this},
-        forgettable{*this};  // in the cache's lists of these names
+        forgettable{*this};  // its places in the cache's lists of these names
 
     // Belongs to the worker that loads or compiles the package; at other times under the lock.
     LinkScope scope;
-    std::atomic<bool> libraries_open{false};  // what `scope` says of them is there, and stays
+    std::atomic<bool> libraries_open{false};  // `scope`'s libraries are open, and stay open
     Destructors destructors;
     struct Refusal {
         Error why;
         TimePoint at;
     };
     bool loading GUARDED_BY(lock_of<CodeCache>) = false;  // its image waits for a worker, or is being loaded by it
-    // The transient error for which it was not loaded or compiled.
+    // The transient error because of which it was not loaded or compiled.
     std::optional<Refusal> refusal GUARDED_BY(lock_of<CodeCache>);
     bool constructing GUARDED_BY(lock_of<CodeCache>) = false;  // its constructors run, with the cache's lock free
     TimePoint constructing_since GUARDED_BY(lock_of<CodeCache>);
@@ -227,14 +229,14 @@ public:
     struct StaticPlace {
         std::uint32_t number, offset;  // of rove.static.n, in `data`
     };
-    // Kept with `data`, for bitcode that comes without the image.
+    // Kept with `data`, for bitcode that arrives without the image.
     std::vector<StaticPlace> statics GUARDED_BY(lock_of<CodeCache>);
     NameMap<void*> exported
-        GUARDED_BY(lock_of<CodeCache>);  // the names of an interface, from its code when that is loaded
+        GUARDED_BY(lock_of<CodeCache>);  // the names of an interface, taken from its code when that is loaded
     std::unique_ptr<LoadedImage> image GUARDED_BY(lock_of<CodeCache>);
     std::unique_ptr<bitcode::CompiledModule> module GUARDED_BY(lock_of<CodeCache>);
     // Code whose constructors have failed: threads that they started may still run in it, and others have addresses of it and of its statics.
-    // Nobody calls it, because `error` is for good.
+    // Nothing calls it, because `error` is final.
     std::unique_ptr<LoadedImage> left_image GUARDED_BY(lock_of<CodeCache>);
     std::unique_ptr<bitcode::CompiledModule> left_module GUARDED_BY(lock_of<CodeCache>);
     Lacks image_lacks GUARDED_BY(lock_of<CodeCache>);

@@ -18,13 +18,14 @@
 namespace rove::code {
 namespace {
 
-// Address space only: pages are taken from the kernel as they are written. Of 4 KiB: 4096 one-page packages to a chunk.
+// Address space only: the kernel provides pages as they are written. At 4 KiB: 4096 one-page packages in a chunk.
 constexpr std::size_t kChunkBytes = 16 * 1024 * 1024;
-// Of a new chunk, touched at once in both views: two page faults are a tenth of a first call. Of pages of 4 KiB: 64 small packages.
+// The part of a new chunk that is populated at once in both views: two page faults are a tenth of a first call. At 4 KiB: 64 small
+// packages.
 constexpr std::size_t kReadyBytes = 256 * 1024;
 
 void touch([[maybe_unused]] void* memory, [[maybe_unused]] bool writable) {
-#ifdef MADV_POPULATE_WRITE  // where the kernel cannot (before 5.14), the faults come later
+#ifdef MADV_POPULATE_WRITE  // kernels before 5.14 cannot; the faults then occur later
     (void)madvise(memory, kReadyBytes, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 #endif
 }
@@ -124,7 +125,7 @@ void CodePool::prepare_process() {
 
 void CodePool::make_ready(const Piece& piece) {
     arch::code_written(piece.executable_, piece.executable_ + piece.bytes_);
-    // A core may have fetched what lay at these addresses before: every core that runs this process passes a serialising
+    // A core may have fetched what was at these addresses before: every core that runs this process passes a serialising
     // instruction before the address is published.
     (void)synchronise_cores();
 }

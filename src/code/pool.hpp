@@ -1,10 +1,10 @@
-// Executable memory. One memfd, mapped twice: written through one view and executed through the other, so that no mapping
-// is ever writable and executable at once. Allocation is by whole pages: a package's code shares no page with another's,
-// and its memory goes back to the kernel when it is evicted.
+// Executable memory. One memfd, mapped twice: written through one view and executed through the other, so that no mapping is ever both
+// writable and executable. Allocation is by whole pages: a package's code shares no page with another's, and its memory is returned to the
+// kernel when it is evicted.
 //
 // Threads: any; a Piece is used by one at a time.
 //
-// Invariants: the free ranges of a chunk neither overlap nor touch each other, and no piece that exists overlaps one. A chunk, once made, stays
+// Invariants: the free ranges of a chunk neither overlap nor touch each other, and no existing piece overlaps one. A chunk, once made, exists
 // for as long as the pool.
 #pragma once
 
@@ -54,22 +54,22 @@ public:
         std::byte* executable_ = nullptr;
         std::size_t bytes_ = 0;
         Ranges::node_type
-            range_;  // its entry among the free ranges, made in advance, so that giving the piece back takes no memory
+            range_;  // its entry among the free ranges, made in advance, so that freeing the piece takes no memory
     };
 
     CodePool() = default;
     CodePool(const CodePool&) = delete;
 
     [[nodiscard]] Result<Piece> allocate(std::size_t bytes);
-    // Registers the process for make_ready(). Costs 10 ms once there are threads, next to nothing before.
+    // Registers the process for make_ready(). Costs 10 ms once the process has threads, next to nothing before.
     static void prepare_process();
-    // After writing: from here on any thread that sees an address in the piece may execute it.
+    // To be called after writing: from here on any thread that sees an address in the piece may execute it.
     static void make_ready(const Piece& piece);
 
 private:
     struct Chunk {
         Descriptor file;
-        Mapping writable, executable;  // of all of the file
+        Mapping writable, executable;  // views of the whole file
         Ranges free;
     };
     [[nodiscard]] Status add_chunk(std::size_t bytes) REQUIRES(mutex_);

@@ -1,8 +1,9 @@
-// Packages in the order in which they were used last.
+// Packages in the order of their last use.
 //
 // A call only records its time in the package (PackageCode::last_used, without the cache's lock), so the list may have a package under an
 // older time. Such a package is listed again, under its newer time, when it is found at the front. Times only advance, so the front is the
-// oldest package after that. There is at most one move for each call, so the cost of finding it does not grow with the number of packages.
+// oldest package after that. Each call causes at most one move, so the cost of finding the oldest does not grow with the number of
+// packages.
 //
 // Threads: under the lock of the cache.
 #pragma once
@@ -53,7 +54,7 @@ PackageCode* RecencyList::oldest(std::uint64_t now, const Busy& busy) {
         if (package.last_used.load(std::memory_order_relaxed) == first->first.first) {
             if (!busy(package)) return &package;
             package.last_used.store(now, std::memory_order_relaxed);
-            if (first->first.first == now) return nullptr;  // all there are were passed over
+            if (first->first.first == now) return nullptr;  // all packages were skipped
             ++passed;
         }
         keep(package, false);

@@ -16,7 +16,7 @@
 #include "wire/image.hpp"
 
 extern "C" {
-// The C++ ABI's, which no header declares.
+// Functions of the C++ ABI, which no header declares.
 int __cxa_thread_atexit(void (*function)(void*), void* object, void* dso_handle) noexcept;  // NOLINT
 void __cxa_finalize(void* dso_handle) noexcept;                                             // NOLINT
 [[gnu::visibility("hidden")]] extern void* __dso_handle;                                    // NOLINT
@@ -25,7 +25,7 @@ void __cxa_finalize(void* dso_handle) noexcept;                                 
 namespace rove::code {
 namespace {
 
-// Those that packages have asked for. They are never closed, because code that was linked to them may be pointed to from anywhere.
+// The libraries that packages have requested. They are never closed, because any code may have addresses in code that was linked to them.
 class OpenedLibraries {
 public:
     static OpenedLibraries& of_process() {
@@ -38,7 +38,8 @@ public:
             if (!libraries_.contains(soname) && libraries_.size() >= kLibrariesMax)
                 return fail(ErrorCode::overloaded, "packages have opened {} libraries here, the most there may be",
                             kLibrariesMax);
-            ++libraries_[soname].opening;  // counts from here on, because others may ask while it is being opened
+            // Counted from here on, because others may request it while it is being opened.
+            ++libraries_[soname].opening;
         }
         void* const handle = dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL);
         const char* const why = handle == nullptr ? dlerror() : nullptr;
@@ -55,13 +56,13 @@ public:
 
 private:
     struct Library {
-        // Threads that are in dlopen() for it, without the lock, because its constructors may ask for others.
+        // The number of threads that are in dlopen() for it, without the lock, because its constructors may request others.
         unsigned opening = 0;
         bool is_open = false;
     };
     OpenedLibraries() { hold_across_forks(mutex_); }
     Mutex mutex_;
-    // Those that are open or being opened, by soname. At most kLibrariesMax.
+    // The libraries that are open or being opened, by soname. At most kLibrariesMax.
     std::map<std::string, Library> libraries_ GUARDED_BY(mutex_);
 };
 
@@ -95,19 +96,19 @@ struct Destructors::OfThread {
     const pid_t thread;
     const std::uint64_t number = registered_.fetch_add(1, std::memory_order_relaxed) + 1;
     static constinit std::atomic<std::uint64_t> registered_;
-    std::atomic<bool> is_taken{false};  // by whoever runs it, or drops it: once
+    std::atomic<bool> is_taken{false};  // set by the thread that runs or drops it: once
 
     [[nodiscard]] bool take() { return !is_taken.exchange(true); }
 };
 
 constinit std::atomic<std::uint64_t> Destructors::OfThread::registered_{0};
 
-// Removes the handlers for quick_exit and fork that were registered with C's library in the package's name.
+// Removes the handlers for quick_exit and fork that were registered with the C library for the package.
 void Destructors::forget_in_c() {
     __cxa_finalize(this);
 }
 
-// They are registered with the package's handle in place of an object (bitcode/package/exit_handlers.hpp).
+// They are registered with the package's handle instead of an object (bitcode/package/exit_handlers.hpp).
 void Destructors::drop_functions() {
     const MutexLock lock(mutex_);
     std::erase_if(entries_, [this](const Entry& each) { return each.object == this; });
@@ -154,7 +155,7 @@ bool Destructors::add_for_thread(void (*function)(void*), void* object) {
     return true;
 }
 
-// Takes one out of the list; only the first thread to take it counts it as removed.
+// Removes one from the list; only the first thread to do so counts it as removed.
 bool Destructors::take(OfThread& of_thread) {
     if (!of_thread.take()) return false;
     of_threads_.fetch_sub(1, std::memory_order_release);
@@ -188,7 +189,7 @@ void Destructors::run_last_of_thread(pid_t kernel_id) {
     entry.function(entry.object);
 }
 
-// The package's code, and this, stay for it: it is counted.
+// The package's code, and this object, are kept for it: it is counted.
 void Destructors::run_at_end(void* of_thread) {
     const std::unique_ptr<OfThread> mine(static_cast<OfThread*>(of_thread));
     if (!mine->take()) return;
@@ -207,7 +208,7 @@ Symbols::Symbols(const std::vector<HostSymbol>& host_symbols) {
     host_.emplace("__cxa_thread_atexit", reinterpret_cast<void*>(&register_thread_destructor));
 }
 
-// The number of lacking libraries that a message names: a peer may list thousands, and each failing call has the message.
+// The number of missing libraries that a message names: a peer may list thousands, and each failing call has the message.
 static constexpr std::size_t kLibrariesNamed = 4;
 
 void LinkScope::open(const std::vector<std::string>& sonames) {
@@ -215,7 +216,7 @@ void LinkScope::open(const std::vector<std::string>& sonames) {
     std::string why;
     std::size_t lacking = 0;
     for (const std::string& soname : sonames) {
-        // They are here already, or must not be: a sanitizer's would end the process.
+        // These are loaded already, or must not be: a sanitizer's would end the process.
         if (is_on_every_node(soname)) continue;
         const Result<void*> opened = OpenedLibraries::of_process().open(soname);
         if (opened)

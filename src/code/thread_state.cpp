@@ -10,7 +10,8 @@
 namespace rove::code {
 namespace {
 
-// Signals that are taken from one thread: more than a constructor leaves behind. Where there are still more, somebody keeps sending them.
+// The number of pending signals that are discarded: more than a constructor leaves. If there are still more, another process keeps sending
+// them.
 constexpr int kPendingMax = 4096;
 
 id_t self() {
@@ -36,7 +37,7 @@ bool ThreadState::restore() const {
     const ThreadState now;
     bool restored = take_pending(now);
     if (restored) (void)pthread_sigmask(SIG_SETMASK, &blocked_, nullptr);
-    (void)sigaltstack(&signal_stack_, nullptr);  // the present one may be in code that is about to be released
+    (void)sigaltstack(&signal_stack_, nullptr);  // the present stack may be in code that is about to be released
     (void)uselocale(locale_);
     if (now.name_ != name_) (void)pthread_setname_np(pthread_self(), name_.data());
     if (now.slack_ != slack_) restored = prctl(PR_SET_TIMERSLACK, slack_, 0, 0, 0) == 0 && restored;
@@ -48,7 +49,7 @@ bool ThreadState::restore() const {
     return restored;
 }
 
-// One that waits until it is no longer blocked would end the node, or be for the next code's handler. False: more of them come all the time.
+// A signal that waits until it is no longer blocked would end the node, or reach the next code's handler. False: signals keep arriving.
 bool ThreadState::take_pending(const ThreadState& now) const {
     sigset_t blocked_since;
     sigemptyset(&blocked_since);

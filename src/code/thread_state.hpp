@@ -1,7 +1,7 @@
 // ThreadState: attributes of a thread that a constructor may change, and that later constructors, and the threads that they start, would
 // inherit.
 //
-// Threads: each looks at, and restores, the thread that calls it.
+// Threads: each object reads and restores the calling thread's state.
 #pragma once
 
 #include <sched.h>
@@ -28,7 +28,7 @@ private:
     sigset_t blocked_;
     stack_t signal_stack_{};
     const locale_t locale_;
-    std::array<char, 16> name_{};  // the longest, and a zero
+    std::array<char, 16> name_{};  // the longest name, and a zero
     const int nice_;
     const unsigned long slack_;  // ns
     // This thread's settings from the kernel itself: pthread_getschedparam() returns what was set through the C library.

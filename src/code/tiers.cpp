@@ -28,7 +28,7 @@ Error Tiers::why_incomplete(const PackageStore& package) const {
 
 Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package, NodeId asker) {
     if (package.error && package.lacks_names && package.names_seen != symbols_.generation()) {
-        package.error.reset();  // the names may be there now
+        package.error.reset();  // the names may exist now
         package.compile = PackageCode::Compile::none;
     }
     if (package.error) return tl::unexpected<Error>(*package.error);
@@ -41,7 +41,7 @@ Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package, NodeId as
     if (package.loading) return Awaited::loading;
     if (const std::optional<Error> refusal = package.take_refusal()) return tl::unexpected<Error>(*refusal);
     if (package.loaded()) {
-        package.publish();  // an eviction that found it running may have cleared the targets meanwhile
+        package.publish();  // an eviction that found it running may have cleared the targets
         return std::nullopt;
     }
     // No image is loaded now, even if one has arrived: the compile began without statics, and would make a second set of them.

@@ -1,8 +1,8 @@
-// Tiers: in which form a package is made ready to run, and what its calls wait for until then.
+// Tiers: the form in which a package is made ready to run, and what its calls wait for until then.
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: while the bitcode of a package without code is queued or compiled, no image of it is loaded, because the compiler was told that
+// Invariants: while the bitcode of a package without code is queued or compiled, no image of it is loaded, because the compile assumes that
 // there are no statics yet.
 #pragma once
 
@@ -18,7 +18,7 @@ public:
     Tiers(const CodeOptions& options, const Symbols& symbols, ImageLoads& images, Compiles& compiles)
         : options_(options), symbols_(symbols), images_(images), compiles_(compiles) {}
 
-    // Nothing: the package is ready. An Error as that of CodeCache::enter. `asker`: the node that waits for it, kNoNode for this one.
+    // Nothing: the package is ready. Errors as CodeCache::enter's. `asker`: the node that waits for it, kNoNode for this one.
     [[nodiscard]] Result<std::optional<Awaited>> make_ready(PackageCode& package, NodeId asker)
         REQUIRES(lock_of<CodeCache>);
     // Notes that this node waits for a package that is being made ready; it will call make_ready() when that has ended.

@@ -6,7 +6,7 @@
 
 namespace rove::code {
 
-// Expedited where the process has registered (CodePool::prepare_process), else the slow way, which always works.
+// Expedited if the process has registered (CodePool::prepare_process), otherwise the slow way, which always works.
 void Uses::fence_others() const {
     if (!evictor_fences_) return;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0) return;

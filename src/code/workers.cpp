@@ -34,7 +34,7 @@ void Workers::stop(TimePoint until) {
     while (!have_ended() && Clock::now() < until) lock_.wait_until(until);
     for (Worker& each : workers_) {
         if (each.ended || each.abandoned) continue;
-        // The thread shares ownership of what it uses, so nobody need wait for its end.
+        // The thread shares ownership of what it uses, so no thread need wait for its end.
         each.abandoned = true;
         abandon_worker();
         each.thread.detach();
@@ -54,7 +54,7 @@ Status Workers::start(Duty duty, std::function<void()> first) {
         worker.thread = start_thread([all = all_(), this, self = &worker, first = std::move(first)]() mutable {
             if (first) first();
             if (work(*self)) return;
-            all.reset();  // with compiled code in it: LLVM is used until here
+            all.reset();  // destroys compiled code: LLVM is used until here
             --abandoned_workers;
         });
     } catch (const std::exception& error) {  // no thread, or no memory for one
@@ -75,7 +75,7 @@ Status Workers::hand_over(Duty duty, const PackageCode& package) {
     return started;
 }
 
-// Under the lock, so only those that the kernel has no more: what a package left for a thread's end may take long.
+// Called under the lock, so it joins only threads that the kernel has ended: what a package registered for a thread's end may take long.
 void Workers::reap() {
     for (auto each = workers_.begin(); each != workers_.end();) {
         if (!each->ended || each->abandoned || is_alive(each->kernel_id)) {
@@ -87,7 +87,7 @@ void Workers::reap() {
     }
 }
 
-// Does the duty's jobs until another worker takes it over or the cache stops. False: it was abandoned, and nobody joins it.
+// Does the duty's jobs until another worker takes it over or the cache stops. False: it was abandoned, and no thread joins it.
 bool Workers::work(Worker& self) {
     // A batch thread, so that waking it does not preempt the waking thread, which has other calls to run.
     const sched_param none{};

@@ -1,10 +1,10 @@
-// Workers: the threads of a cache. One loads images, and what a peer has asked to be loaded; one compiles bitcode, which may take LLVM
-// seconds; others run constructors, which may never end.
+// Workers: the threads of a cache. One loads images, and packages that a peer has asked to be loaded; one compiles bitcode, which may take
+// LLVM seconds; others run constructors, which may never end.
 //
 // Threads: under the lock of the cache. The workers take it themselves.
 //
-// Invariants: a duty has one worker at most, which is started with the first piece of work. A worker that hands its duty over ends after the
-// piece that it is doing. Each thread owns what it uses, so one that does not end in time is abandoned with all of that.
+// Invariants: a duty has one worker at most, which is started with the first piece of work. A worker that hands its duty over ends after its
+// current piece of work. Each thread owns what it uses, so a thread that does not end in time is abandoned with all of that.
 #pragma once
 
 #include <sys/types.h>
@@ -44,18 +44,18 @@ public:
           all_(std::move(beside.all)),
           do_next_(std::move(beside.do_next)) {}
 
-    // Starts a worker if the duty has none. It calls `first` before all else, without the lock. overloaded: no thread can be created now.
+    // Starts a worker if the duty has none. The worker first calls `first`, without the lock. overloaded: no thread can be created now.
     [[nodiscard]] Status start(Duty duty, std::function<void()> first = {}) REQUIRES(lock_of<CodeCache>);
     // Called by the duty's worker: another thread takes the duty over.
     [[nodiscard]] Status hand_over(Duty duty, const PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Stops the cache, and waits for the workers until that time; those that go on are abandoned.
+    // Stops the cache, and waits for the workers until that time; workers that do not end by then are abandoned.
     void stop(TimePoint until) REQUIRES(lock_of<CodeCache>);
 
     // ---- a worker's piece of work
     void begin_work() REQUIRES(lock_of<CodeCache>) { ++working_; }
     // Wakes the threads that wait for the package, and calls on_ready.
     void end_work(const Digest& package) REQUIRES(lock_of<CodeCache>);
-    void end_work() REQUIRES(lock_of<CodeCache>) {  // that was no package's
+    void end_work() REQUIRES(lock_of<CodeCache>) {  // work that was no package's
         --working_;
         lock_.notify_all();
     }
