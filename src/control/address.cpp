@@ -20,7 +20,7 @@
 namespace rove::control {
 namespace {
 
-// Look-ups of names that may be under way, each in a thread of its own.
+// Look-ups of names that may run at the same time, each in a thread of its own.
 constexpr unsigned kLookUpsMax = 16;
 
 constexpr std::string_view kShapes = "write host:port, [v6]:port or unix:PATH";
@@ -72,7 +72,7 @@ Result<Address> parse_address(std::string_view text) {
 Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve_until(const Address& address,
                                                                             TimePoint deadline) {
     if (auto numbers = resolve(address, true); numbers || numbers.error().code() != ErrorCode::invalid) return numbers;
-    // The C library's resolver knows no time limit. One that takes longer is left to itself, and counts until it is done.
+    // The C library's resolver has no time limit. A look-up that takes longer is abandoned, and counts until it ends.
     static constinit std::atomic<unsigned> under_way{0};
     struct LookUp {
         LookUp() { before = under_way.fetch_add(1); }

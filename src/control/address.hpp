@@ -15,29 +15,29 @@ namespace rove::control {
 
 struct Address {
     std::string host;        // empty for a Unix socket
-    std::uint16_t port = 0;  // 0: pick one, when listening
-    std::string path;        // of the Unix socket
+    std::uint16_t port = 0;  // 0: choose one, when listening
+    std::string path;        // the path of the Unix socket
 
     [[nodiscard]] bool is_unix() const { return !path.empty(); }
     [[nodiscard]] std::string to_string() const;
 };
 
-// invalid: not of one of the three shapes, a port over 65535, a path too long for a socket (107 bytes).
+// invalid: not of one of the three forms, a port over 65535, a path too long for a socket (107 bytes).
 [[nodiscard]] Result<Address> parse_address(std::string_view text);
 
-// The endpoints to listen on or to connect to, at least one. refused: the host means more than this machine's loopback.
-// `numeric`: the address came from a peer, and nobody is asked what a name means.
+// The endpoints to listen on or to connect to, at least one. refused: the host means more than this machine's loopback. `numeric`: a peer
+// has sent the address, and its names are not resolved.
 [[nodiscard]] Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Address& address,
                                                                                     bool numeric = false);
 
-// The same, with a time limit. timed_out: what the name means was not known by then.
+// The same, with a time limit. timed_out: the name was not resolved by then.
 [[nodiscard]] Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve_until(const Address& address,
                                                                                           TimePoint deadline);
 
-// The same for all spellings of an endpoint: "ip:port", or "unix:" and the path as the file system has it.
+// One text for all spellings of an endpoint: "ip:port", or "unix:" and the path as the file system has it.
 [[nodiscard]] std::string canonical(const asio::generic::stream_protocol::endpoint& endpoint);
 
-// "ip:port", or "unix:" and the path as whoever listens there has bound it: one text at both ends of a connection.
+// "ip:port", or "unix:" and the path as the listening node has bound it: the same text at both ends of a connection.
 [[nodiscard]] std::string bound_text(const asio::generic::stream_protocol::endpoint& endpoint);
 
 // "ip:port" of a TCP endpoint as both of its ends see it; "unix" for a Unix socket.

@@ -120,7 +120,7 @@ Welcome Arrival::welcome() {
     return welcome;
 }
 
-// The guest chooses: the link that it offered, or a stream.
+// The guest chooses the link that it offered, or a stream.
 asio::awaitable<Status> Arrival::await_lane(const wire::control::LaneSecret& secret) {
     const Result<Connected> connected = co_await guest_.channel->receive<Connected>();
     if (!connected) co_return prefixed(connected.error(), "it could not open its lane");
@@ -134,7 +134,7 @@ asio::awaitable<Status> Arrival::await_lane(const wire::control::LaneSecret& sec
     co_return link_.open_stream(socket, stream_keys(secret, true));
 }
 
-// The link becomes a peer's, and everybody who is to know of it is told.
+// The link becomes a peer's, and the members that must know of it are informed.
 Status Arrival::settle() {
     const bool member = is_member();
     if (member) ROVE_CHECK(beside_.ids.check_is_free(you_, guest_.role, request_));
@@ -159,7 +159,7 @@ Status Arrival::settle() {
                                                    .client = std::move(client_)});
     Settled settled;
     MemberEntry::Trust before = MemberEntry::Trust::none;
-    if (member) {  // who hears that it has settled finds itself counted here
+    if (member) {  // so that the node that learns of the settling finds itself counted here
         const bool joins = guest_.role == Role::join;
         const Member you = joins ? beside_.membership.certify(you_) : member_of(request_);
         before = beside_.membership.admit(you);
@@ -169,7 +169,7 @@ Status Arrival::settle() {
             settled.members = members_.list(you_);
         }
     }
-    guest_.channel->say(encode(settled));  // before anything else is said there
+    guest_.channel->say(encode(settled));  // sent before any other message there
     if (member) beside_.membership.met(you_, *adopted, guest_.channel, before, guest_.role == Role::join);
     beside_.links.begin(guest_.channel, std::move(unwatched), "watching a peer");
     return {};

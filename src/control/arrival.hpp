@@ -1,10 +1,10 @@
-// Arrival: a process that has proven to belong to the same user, and asks this node to be let in: as a client, as a member, or to join. It
-// gets its id, a lane, and what it has to know.
+// Arrival: a process that has proven to belong to the same user, and asks to be admitted by this node: as a client, as a member, or to
+// join. It gets its id, a lane, and the facts that it must know.
 //
 // Threads: the control thread's.
 //
-// Invariant: what a guest was given on the way is taken back unless it settles: its id, its place in the member's `incoming`, its link, its
-// ticket.
+// Invariant: what a guest was given during its meeting is taken back unless it settles: its id, its place in the member's `incoming`, its
+// link, its ticket.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -26,12 +26,12 @@
 
 namespace rove::control {
 
-// What the node knows of who called on it.
+// What the node knows of a process that has connected to it.
 struct Guest {
     std::shared_ptr<Channel> channel;
     wire::control::Role role = wire::control::Role::client;
     wire::control::Nonce mine, theirs;
-    // To be said if they do not meet.
+    // Sent if the meeting fails.
     wire::control::Goodbye::Reason reason = wire::control::Goodbye::Reason::refused;
 };
 
@@ -71,7 +71,7 @@ private:
     [[nodiscard]] Status check_member() const;
     [[nodiscard]] asio::awaitable<Status> give_name();
     [[nodiscard]] asio::awaitable<Result<NodeId>> id_of_member();
-    // The peer that gets the link, where a member is met again at its address; null: none is known.
+    // The peer that gets the link, if a member at that address is met again; null: none is known.
     [[nodiscard]] std::shared_ptr<PeerState> old_peer() const;
     [[nodiscard]] Status open_offered_link();
     [[nodiscard]] wire::control::Welcome welcome();
@@ -87,9 +87,10 @@ private:
     const wire::control::Request request_;
     ClientIndex client_;
     NodeId you_ = kNoNode;
-    MemberEntry* counted_ = nullptr;  // this meeting is, in its `incoming`; null: the member was not known when it came
+    // The entry whose `incoming` counts this meeting; null: the member was unknown when the guest arrived.
+    MemberEntry* counted_ = nullptr;
     PendingLink link_;
-    std::optional<ExpectedLanes::Place> lane_;  // of a stream
+    std::optional<ExpectedLanes::Place> lane_;  // set for a stream
 };
 
 }  // namespace rove::control

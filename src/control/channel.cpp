@@ -57,7 +57,7 @@ asio::awaitable<Status> Channel::send(ByteBuffer message) {
     co_return Status();
 }
 
-// What the kernel takes without waiting.
+// Writes what the kernel takes without waiting.
 std::size_t Channel::write_now(Bytes bytes) {
     if (!socket_.is_open()) return 0;
     const ssize_t written = ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -75,7 +75,7 @@ void Channel::say(ByteBuffer message) {
     const auto ended = [self = shared_from_this()](const std::exception_ptr& failed) {
         if (!failed) return;
         self->writing_ = false;
-        self->close();  // memory ran out in the middle of what was said
+        self->close();  // memory ran out in the middle of a message
     };
     try {
         asio::co_spawn(socket_.get_executor(), write(shared_from_this()), ended);
@@ -88,7 +88,7 @@ asio::awaitable<void> Channel::write_unsent() {
     while (!unsent_.empty()) {
         const ByteBuffer now = std::exchange(unsent_, {});
         auto [error, count] = co_await asio::async_write(socket_, asio::buffer(now), kAwait);
-        if (error) break;  // whoever receives learns of it, too
+        if (error) break;  // the receiving conversation gets the error, too
     }
     writing_ = false;
 }
@@ -102,7 +102,7 @@ void Channel::close() {
 }
 
 void Channel::close(const wire::control::Goodbye& goodbye) {
-    // In the middle of another message it would not be understood.
+    // In the middle of another message the other end could not decode it.
     if (unsent_.empty() && !writing_) (void)write_now(encode(goodbye));
     close();
 }

@@ -35,7 +35,8 @@ Result<std::unique_ptr<Control>> Control::create(Host host) {
     });
 }
 
-// Each part is given references to those that it uses. What it is given functions for is made after it, and not called before all are.
+// Each part is given references to those that it uses. Functions that are given to a part lead to parts made later, and are not called
+// before all are made.
 Control::Control(Host host)
     : host_(std::move(host)),
       cookie_(host_.options.cookie),
@@ -95,7 +96,7 @@ Result<std::string> Control::listen(const std::string& text) {
     if (text.empty()) return std::string();
     return without_exceptions("cannot listen on " + text, [&]() -> Result<std::string> {
         ROVE_TRY(const Address address, listener_.open(text, Clock::now() + host_.options.connect_timeout));
-        // Read before anybody comes, and with an error that the one who starts the node sees.
+        // Read before any process connects, so that an error reaches the caller that starts the node.
         if (!address.is_unix()) ROVE_CHECK(cookie_.get());
         self_.listens_at(address.to_string());
         return self_.address();
@@ -136,8 +137,8 @@ void Control::stop_accepting() {
     listener_.stop();
 }
 
-// In three steps: 1. no new meeting begins, and whoever waits for one is told; 2. every connection says goodbye and is closed, and the
-// thread ends; 3. conversations that have not ended are dropped, which gives back what they had taken.
+// In three steps: 1. no new meeting begins, and threads that wait for one are woken; 2. every connection says goodbye and is closed, and
+// the thread ends; 3. conversations that have not ended are dropped, which gives back what they had taken.
 void Control::stop() {
     if (!thread_.is_running()) return;
     stop_accepting();

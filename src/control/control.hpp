@@ -5,20 +5,20 @@
 //   OwnCookie       the secret by which processes of one user know each other on TCP
 //   OwnIdentity     what this node shows to members: address, key, cluster, certificate
 //   Members         the list of members
-//   Membership      what is done when members are met, lost, gone or named by others
+//   Membership      what is done when members are met, lost, ended or named by others
 //   Healing         meets members again that have no link
 //   LinkWatch       links that were adopted, until they end
 //   Meetings        meetings that this node opens; Opening: one attempt
 //   Joining         how this node becomes a member
-//   IdClaims        who gets which id, and who has the id that it names
-//   Reception       connections that arrive, until it is known who has opened them; Arrival: a guest that asks to be let in
-//   Listener        where connections arrive
+//   IdClaims        which process gets which id, and whether a process has the id that it claims
+//   Reception       connections that arrive, until their opener is known; Arrival: a guest that asks to be admitted
+//   Listener        the socket that accepts connections
 //
-// Each part uses parts above it. What it needs of one below is a function that it is given: Membership has Healing meet members again, and
-// Healing has Meetings do so.
+// Each part uses parts above it. For a part below it is given functions: Membership calls Healing to meet members again, and Healing calls
+// Meetings.
 //
-// Threads: connect() from any thread but the control thread; all else from the threads that start and end the node, one call at a time. What
-// the parts hold belongs to the control thread while that runs.
+// Threads: connect() from any thread but the control thread; all else from the threads that start and end the node, one call at a time. The
+// state of the parts belongs to the control thread while that runs.
 //
 // Invariants: once stop() has returned the thread has ended, no conversation exists, and nothing calls the Host any more. Functions that lead to
 // a part made later are called from conversations only, and those begin when all parts are made.
@@ -44,19 +44,19 @@ namespace rove::control {
 
 class Control {
 public:
-    // overloaded: no descriptors or threads left for it.
+    // overloaded: no descriptors or threads are left for it.
     [[nodiscard]] static Result<std::unique_ptr<Control>> create(Host host);
     ~Control();
     Control(const Control&) = delete;
 
-    // Listens; gives the address with its real port, or "" for an empty one. Whoever connects waits until accept().
+    // Listens; returns the address with its actual port, or "" for an empty one. Connections wait until accept().
     [[nodiscard]] Result<std::string> listen(const std::string& address);
-    void accept();  // others are met once identity_known() is called
+    void accept();  // other processes are met once identity_known() is called
     void identity_known();
-    // Becomes a member of the nodes of which one is at the address, and meets all of them.
+    // Becomes a member of the cluster of the node at the address, and meets all its nodes.
     [[nodiscard]] Status join(const std::string& address);
-    // Meets the node at the address, or gives the link that there is; a peer given as `old` is brought back to life. Threads that
-    // ask for one node at once share a meeting. From any thread but the control thread. cancelled: the node is ending.
+    // Meets the node at the address, or returns the existing link; a peer given as `old` gets the new link. Threads that ask for one node
+    // at the same time share a meeting. From any thread but the control thread. cancelled: the node is ending.
     [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(const std::string& address, std::shared_ptr<PeerState> old,
                                                              std::optional<TimePoint> deadline = std::nullopt);
     void stop_accepting();
@@ -67,7 +67,7 @@ private:
 
     const Host host_;
     OwnCookie cookie_;
-    std::set<Channel*> channels_;  // all that are open; the control thread's
+    std::set<Channel*> channels_;  // all open ones; the control thread's
     ControlThread thread_;
 
     // The parts. Conversations hold references to them; all of those are dropped before any part is destroyed (stop()).

@@ -30,7 +30,7 @@ void ControlThread::start(std::function<void()> between) {
         for (;;) try {
                 between();
                 if (io_->run_one() == 0) return;
-            } catch (const std::exception& error) {  // out of memory, in a handler: the others go on
+            } catch (const std::exception& error) {  // out of memory, in a handler: the others continue
                 log().error("{}: the control thread: {}", name_(), error.what());
                 std::this_thread::sleep_for(kMemoryPause);
             }
@@ -70,7 +70,7 @@ ControlThread::Connected ControlThread::run_and_wait(asio::awaitable<Connected> 
     }
     --waiting_;
     changed_.notify_all();
-    if (!awaited->result && !is_ending_)  // the meeting goes on, for whoever wants it next
+    if (!awaited->result && !is_ending_)  // the meeting continues, for the next thread that asks for it
         return fail(ErrorCode::timed_out, "no link to it was made in the time that was given");
     if (!awaited->result) return tl::unexpected<Error>(ending());
     return *awaited->result;

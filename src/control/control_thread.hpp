@@ -3,7 +3,8 @@
 // Threads: what may be called from any thread says so; all else is called on this one, or while it does not run.
 //
 // Invariants: one conversation executes at a time, and gives way only where it waits (co_await), so what it sees between two waits is
-// unchanged by others. After release_waiting() no thread is in run_and_wait(); after stop() nothing executes; after drop() nothing is left.
+// unchanged by others. After release_waiting() no thread is in run_and_wait(); after stop() nothing executes; after drop() no conversation
+// is left.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -29,10 +30,10 @@ class PeerState;
 
 namespace rove::control {
 
-// Through which other threads give the control thread work while that exists. It outlives the control thread.
+// Other threads give the control thread work through this while that exists. It outlives the control thread.
 class Gate {
 public:
-    // From any thread. False: the control thread accepts no more work, and `work` is dropped.
+    // Callable from any thread. False: the control thread accepts no more work, and `work` is dropped.
     template <typename Work>
     bool post(Work work) {
         const MutexLock lock(mutex_);
@@ -58,30 +59,30 @@ class ControlThread {
 public:
     using Connected = Result<std::shared_ptr<PeerState>>;
 
-    explicit ControlThread(std::function<std::string()> name);  // the node's, for messages
+    explicit ControlThread(std::function<std::string()> name);  // `name`: the node's, for messages
     ControlThread(const ControlThread&) = delete;
 
-    // `between` is called before each turn. Throws where no thread can be had.
+    // `between` is called before each turn. Throws if no thread is available.
     void start(std::function<void()> between);
     [[nodiscard]] bool is_running() const { return thread_.joinable(); }
     [[nodiscard]] asio::io_context& io() { return *io_; }
     [[nodiscard]] const std::shared_ptr<Gate>& gate() const { return gate_; }
 
-    // From any thread while this one runs. A conversation for which memory runs out ends, with a word in the log, and gives back what it
-    // had taken; the others go on.
+    // Callable from any thread while this one runs. A conversation for which memory runs out ends, with a line in the log, and gives back
+    // what it had taken; the others continue.
     void spawn(asio::awaitable<void> conversation, const char* what);
-    // From any thread but this one: begins `work` and waits for its result. timed_out at the deadline, and the work goes on; cancelled once
-    // the node is ending.
+    // Callable from any thread but this one: begins `work` and waits for its result. timed_out at the deadline, and the work continues;
+    // cancelled once the node is ending.
     [[nodiscard]] Connected run_and_wait(asio::awaitable<Connected> work, std::optional<TimePoint> deadline);
     [[nodiscard]] asio::awaitable<void> pause(std::chrono::milliseconds time);
 
-    // The end, in this order, each from another thread.
-    void release_waiting();                        // run_and_wait() is cancelled, and no thread is in it any more
+    // ---- the end, in this order, each called from another thread
+    void release_waiting();                        // run_and_wait() is cancelled, and no thread is in it afterwards
     void stop(const std::function<void()>& last);  // `last` is the thread's last work
-    void drop();                                   // conversations that have not ended are destroyed, where they are
+    void drop();                                   // conversations that have not ended are destroyed where they wait
 
 private:
-    // What a thread waits for.
+    // The result for which a thread waits.
     struct Awaited {
         std::optional<Connected> result GUARDED_BY(lock_of<ControlThread>);
     };

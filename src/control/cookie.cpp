@@ -18,14 +18,14 @@ std::filesystem::path home() {
     return "/";
 }
 
-// Where it is if nobody names another place.
+// The path if the user chooses no other.
 std::filesystem::path default_path() {
     if (const char* value = std::getenv("XDG_CONFIG_HOME"); value != nullptr && *value == '/')
         return std::filesystem::path(value) / "rove" / "cookie";
     return home() / ".config" / "rove" / "cookie";
 }
 
-// A lack of descriptors or of memory passes, so whoever tries again later may succeed: it says nothing about the cookie.
+// A lack of descriptors or of memory is temporary, so a later attempt may succeed: it says nothing about the cookie.
 tl::unexpected<Error> fail_at(std::string_view doing, const std::filesystem::path& path, int error) {
     if (error == EMFILE || error == ENFILE)
         return fail(ErrorCode::overloaded, "cannot {} the cookie {} ({}); raise the limit (ulimit -n)", doing,
@@ -38,11 +38,11 @@ tl::unexpected<Error> fail_at(std::string_view doing, const std::filesystem::pat
                 doing, path.string(), strerror(error));
 }
 
-// Writes the cookie under a name of its own and links it to the final one, so that nobody reads half a cookie and the
-// first of two processes wins.
+// Writes the cookie under a temporary name and links it to the final one, so that no process reads half a cookie and the first of two
+// processes wins.
 Status make(const std::filesystem::path& path) {
     std::error_code ignored;
-    // A folder that is there already is somebody's: /tmp, say. One that was named and is not there was misspelt.
+    // An existing folder may belong to others: /tmp, for example. A folder that was named and does not exist was misspelt.
     if (path == default_path() && std::filesystem::create_directories(path.parent_path(), ignored))
         (void)chmod(path.parent_path().c_str(), 0700);
     std::string temporary = path.string() + ".XXXXXX";
@@ -68,7 +68,8 @@ std::filesystem::path cookie_path(const std::filesystem::path& chosen) {
 }
 
 Result<Cookie> read_or_make_cookie(const std::filesystem::path& path) {
-    constexpr int kHow = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // of a pipe it would wait for whoever writes
+    // Opening a pipe would otherwise wait for a writer.
+    constexpr int kHow = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     int file = open(path.c_str(), kHow);
     if (file < 0 && errno == ENOENT) {
         ROVE_CHECK(make(path));
@@ -105,7 +106,7 @@ Proof prove(const Cookie& cookie, std::string_view side, const Nonce& node, cons
     crypto_generichash_init(&state, reinterpret_cast<const unsigned char*>(cookie.data()), cookie.size(),
                             sizeof(Proof));
     const auto add = [&state](Bytes bytes) {
-        const std::uint64_t size = bytes.size();  // lengths keep neighbouring fields apart
+        const std::uint64_t size = bytes.size();  // lengths separate neighbouring fields
         crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(&size), sizeof size);
         crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
     };

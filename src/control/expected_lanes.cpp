@@ -13,7 +13,7 @@ namespace rove::control {
 
 Status ExpectedLanes::bring(Channel& channel, const wire::control::Ticket& ticket) {
     Place* found = nullptr;
-    for (Place* each : places_)  // all of them: how long it takes says nothing of the ticket
+    for (Place* each : places_)  // all of them, so that the time does not depend on the ticket
         if (sodium_memcmp(each->ticket_.bytes.data(), ticket.bytes.data(), sizeof ticket) == 0) found = each;
     if (found == nullptr || found->socket_ >= 0)
         return fail(ErrorCode::refused, "no lane is expected with that ticket");

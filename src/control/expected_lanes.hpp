@@ -1,7 +1,7 @@
 // Streams that a node expects: each is the second connection of a meeting, and shows the ticket that the node gave on the first.
 //
 // Threads: the control thread's. Invariants: a ticket is valid exactly as long as its Place exists, and brings one socket at most. A socket that
-// nobody has taken from its Place is closed with it.
+// was not taken from its Place is closed with it.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -20,7 +20,7 @@ public:
     ExpectedLanes() = default;
     ExpectedLanes(const ExpectedLanes&) = delete;
 
-    // Takes the socket of `channel` for the meeting that gave this ticket. refused: none did, or it has one.
+    // Takes the socket of `channel` for the meeting that gave this ticket. refused: no meeting did, or it has a socket already.
     [[nodiscard]] Status bring(Channel& channel, const wire::control::Ticket& ticket);
 
     // The ticket of one meeting, valid until that has ended.
@@ -30,7 +30,7 @@ public:
         ~Place();
         Place(const Place&) = delete;
         [[nodiscard]] const wire::control::Ticket& ticket() const { return ticket_; }
-        // The socket, which is the caller's then. timed_out: nobody brought it in that time.
+        // Returns the socket, which the caller then owns. timed_out: no process brought it in that time.
         [[nodiscard]] asio::awaitable<Result<int>> wait(std::chrono::milliseconds time);
 
     private:

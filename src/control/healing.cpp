@@ -17,7 +17,7 @@ using Trust = MemberEntry::Trust;
 
 }  // namespace
 
-// While this lives, somebody tries to meet a member again. `first` is ended by the first attempt, or when this is destroyed.
+// While this exists, a conversation tries to meet a member again. `first` is ended by the first attempt, or when this is destroyed.
 class Healing::OfMember {
 public:
     OfMember(MemberEntry& entry, std::shared_ptr<FirstTry> first) : entry_(entry), first_(std::move(first)) {
@@ -39,7 +39,7 @@ private:
     std::shared_ptr<FirstTry> first_;
 };
 
-// One of the meetings that heal at once.
+// One of the concurrent meetings that heal the cluster.
 class Healing::Place {
 public:
     Place(Healing& all, const std::string& address) : all_(all), place_(all.at_.insert(address).first) {}
@@ -72,7 +72,7 @@ void Healing::begin_after(std::chrono::milliseconds pause, NodeId id, std::share
                   "meeting a member again");
 }
 
-// Waits until there is room for it.
+// Waits until there is room for the meeting.
 asio::awaitable<Status> Healing::meet_in_turn(NodeId id) {
     const std::string address = members_.find(id)->address;
     while (at_.size() >= kHealingMax || at_.contains(address)) (void)co_await room_->async_wait(kAwait);

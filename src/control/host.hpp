@@ -21,9 +21,10 @@ struct ChosenEngine {
 
 // The engines of a node. A meeting chooses one for its link when it begins: that one opens, connects, drops and adopts the link (PendingLink).
 //
-// Threads: the control thread, or whoever drops its conversations after its end. Each function takes the lock of one engine after the other.
+// Threads: the control thread, or the thread that drops its conversations after its end. Each function takes the lock of one engine after
+// the other.
 //
-// Invariants: a peer has links of one engine only, as long as anybody has a handle of it, and so has a member, as long as the node lives,
+// Invariants: a peer has links of one engine only, as long as a handle of it exists, and so has a member, as long as the node lives,
 // whichever process has its id.
 class Engines {
 public:
@@ -31,19 +32,19 @@ public:
     Engines(const Engines&) = delete;
     virtual ~Engines() = default;
 
-    // ---- links on their way
-    // The engine for the link of a meeting: the one of the peer that is met again, the one of that member, otherwise the one with the fewest
-    // peers. Null and kNoNode: not known. It counts as having a peer more until release().
+    // ---- links of meetings in progress
+    // The engine for the link of a meeting: that of the peer that is met again, that of the member, otherwise the one with the fewest peers.
+    // Null and kNoNode: not known. The engine counts one more peer until release().
     [[nodiscard]] virtual ChosenEngine choose(const PeerState* old, NodeId member) EXCLUDES(lock_of<EngineLock>) = 0;
     virtual void release(const ChosenEngine& chosen) noexcept = 0;
-    // As Peers::adopt, by the engine that has opened the link, which is moved from where it may have become a peer's. overloaded: `old`, or the
+    // Peers::adopt, by the engine that has opened the link, which is moved from if it may have become a peer's. overloaded: `old`, or the
     // member, has got another engine since that one was chosen; the next meeting will choose it.
     [[nodiscard]] virtual Result<Peers::Adopted> adopt(const ChosenEngine& by, Meeting meeting,
                                                        std::unique_ptr<fabric::Link>& link,
                                                        std::shared_ptr<PeerState> old)
         EXCLUDES(lock_of<EngineLock>) = 0;
 
-    // ---- peers and members, as the functions of Peers with these names
+    // ---- peers and members: the functions of Peers with these names
     [[nodiscard]] virtual bool linked(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>) = 0;
     virtual void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why)
         EXCLUDES(lock_of<EngineLock>) = 0;

@@ -14,8 +14,8 @@ const MemberEntry* IdClaims::giver() const {
     return first != ids_.id() && first != kNoNode ? members_.find(first) : nullptr;
 }
 
-// Only one process can listen at an address. So a node that names the address of a known member either lies, or has taken the place of a
-// member that is dead: asking at that address tells which.
+// Only one process can listen at an address. So a node that names the address of a known member either lies, or has replaced a member that
+// has ended: connecting to that address shows which.
 asio::awaitable<Result<NodeId>> IdClaims::give(const Request& request) {
     if (request.address == self_.address())
         co_return fail(ErrorCode::invalid, "it says that it listens at {}, where this node does", self_.address());
@@ -34,8 +34,8 @@ asio::awaitable<Result<NodeId>> IdClaims::give(const Request& request) {
     co_return id;
 }
 
-// Of two members that open a meeting to each other at once the lower id's goes on: that node refuses the other's, and waits for none
-// itself; the other one lets it in. So there is one link whichever way their messages cross, because one node alone decides.
+// If two members open a meeting to each other at the same time, the one of the lower id continues: that node refuses the other's, and waits
+// for none itself; the other one accepts it. So there is one link whichever way their messages cross, because one node alone decides.
 asio::awaitable<Result<IdClaims::OfMember>> IdClaims::of_member(const Request& request) {
     const Member claimed = member_of(request);
     const NodeId id = claimed.id;
@@ -56,7 +56,7 @@ asio::awaitable<Result<IdClaims::OfMember>> IdClaims::of_member(const Request& r
     co_return OfMember{.id = id, .is_linked = linked || (is_opening_(id) && ids_.id() < id)};
 }
 
-// The former holder may have ended unnoticed, so this node contacts its address.
+// The former holder may have ended unnoticed, so this node connects to its address.
 asio::awaitable<Status> IdClaims::await_end_of_former(const Member& claimed) {
     const MemberEntry* entry = members_.find(claimed.id);
     if (entry != nullptr && entry->is_there() && entry->key != claimed.key) {

@@ -1,8 +1,8 @@
-// IdClaims: which id a process gets that joins at this node, and whether a process that comes as a member has the id that it says it has.
+// IdClaims: which id a process gets that joins at this node, and whether a process that claims to be a member has the id that it claims.
 //
 // Threads: the control thread's.
 //
-// Invariant: no process gets an id whose holder is alive: the holder's address is asked first.
+// Invariant: no process gets an id whose holder is alive: the holder's address is checked first.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -24,7 +24,7 @@ public:
         const NodeIds& ids;
         const Engines& engines;
         std::function<asio::awaitable<Status>(NodeId, bool probe)> meet_member;
-        std::function<bool(NodeId)> is_opening;  // a meeting with that member is being opened from here
+        std::function<bool(NodeId)> is_opening;  // whether this node is opening a meeting with that member
     };
     explicit IdClaims(Beside beside)
         : self_(beside.self),
@@ -35,18 +35,18 @@ public:
           is_opening_(std::move(beside.is_opening)) {}
     IdClaims(const IdClaims&) = delete;
 
-    // The member that gives ids; null: this node does.
+    // The member that gives ids; null: this node gives them.
     [[nodiscard]] const MemberEntry* giver() const;
-    // An id for a node that joins here: its entry is `joining` then. refused: the id's holder lives.
+    // An id for a node that joins here: its entry is then `joining`. refused: the id's holder lives.
     [[nodiscard]] asio::awaitable<Result<NodeId>> give(const wire::control::Request& request);
-    // Whether it is the member that it says it is. Its key was proven. refused: it is not.
+    // Whether the process is the member that it claims to be. Its key was proven. refused: it is not.
     struct OfMember {
         NodeId id = kNoNode;
         bool is_linked =
-            false;  // it has a link with this node, or this node's meeting with it goes on in place of its own
+            false;  // it has a link with this node, or this node's meeting with it continues instead of its own
     };
     [[nodiscard]] asio::awaitable<Result<OfMember>> of_member(const wire::control::Request& request);
-    // May it still have the id, after what others did while its meeting was under way?
+    // Whether it may still have the id, after changes by others during its meeting.
     [[nodiscard]] Status check_is_free(NodeId id, wire::control::Role role,
                                        const wire::control::Request& request) const;
 

@@ -1,4 +1,4 @@
-// Which process is a member? Each makes a key pair when it starts, and proves that it has it whenever members meet.
+// Identifies the process that is a member: each makes a key pair when it starts, and proves that it has it whenever members meet.
 //
 // Threads: any. A KeyPair never changes once it is made; its secret half is overwritten when it is destroyed.
 #pragma once
@@ -15,7 +15,7 @@ public:
     ~KeyPair();
     KeyPair(const KeyPair&) = delete;
     [[nodiscard]] const wire::control::PublicKey& key() const { return key_; }
-    // From which the same pair can be made again: whoever has it can sign.
+    // The seed from which the same pair can be made again: a process that has it can sign.
     [[nodiscard]] wire::control::KeySeed seed() const;
     [[nodiscard]] wire::control::Signature sign(Bytes statement) const;
 

@@ -35,7 +35,7 @@ asio::awaitable<Result<Met>> Joining::meet_giver_of_ids(std::string address, End
             wanted = {.address = asked->redirect, .endpoints = std::move(there), .role = Role::join};
             continue;
         }
-        // The node that this one was referred to has just ended. The node that referred it learns of that soon, so it is asked again.
+        // The node that this one was referred to has just ended. The node that referred it will notice that soon, so it is asked again.
         if (redirects == 0 || asked.error().code() != ErrorCode::disconnected || Clock::now() >= limit)
             co_return tl::unexpected<Error>(asked.error());
         co_await beside_.thread.pause(std::chrono::milliseconds(20));
@@ -44,8 +44,8 @@ asio::awaitable<Result<Met>> Joining::meet_giver_of_ids(std::string address, End
     }
 }
 
-// Meets all members at once, up to kHealingMax, and the others after them. A member that is stopped delays only this node's start; if
-// many are stopped, this node does not wait for all of them, but meets them later, like members that were lost.
+// Meets up to kHealingMax members concurrently, and the others after them. A member that is stopped delays only this node's start; if many
+// are stopped, this node does not wait for all of them, but meets them later, like members that were lost.
 asio::awaitable<void> Joining::meet_others(const Met& giver) {
     const NodeIds& ids = beside_.host.ids;
     std::vector<std::shared_ptr<Healing::FirstTry>> tries;
@@ -59,7 +59,7 @@ asio::awaitable<void> Joining::meet_others(const Met& giver) {
     for (const auto& each : tries) {
         if (each->is_over) continue;
         each->ended.expires_at(long_enough);
-        (void)co_await each->ended.async_wait(kAwait);  // until its end cancels that, at most
+        (void)co_await each->ended.async_wait(kAwait);  // returns at the latest when that ends
     }
 }
 

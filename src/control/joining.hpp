@@ -1,8 +1,8 @@
 // Joining: how this node becomes a member of an existing cluster: it asks a node for the member that gives ids, joins there, and meets all
 // the others.
 //
-// Threads: the control thread's. It keeps nothing between two calls. Once join() has succeeded, each member that it was told of has been met,
-// is being met by Healing, or is known to be gone.
+// Threads: the control thread's. It keeps nothing between two calls. Once join() has succeeded, each member that was named to it has been
+// met, is being met by Healing, or is known to have ended.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -33,7 +33,7 @@ public:
     explicit Joining(const Beside& beside) : beside_(beside) {}
     Joining(const Joining&) = delete;
 
-    // At the node with that address. Gives the member that has given the id.
+    // Joins at the node with that address. Returns the member that has given the id.
     [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> join(std::string address, Endpoints endpoints);
 
 private:

@@ -4,7 +4,7 @@
 
 namespace rove::control {
 
-// Reached with a peer only if memory ran out before it was watched: nobody else would tell the node that the peer is gone.
+// Called with a peer only if memory ran out before the link was watched: nothing else would report to the node that the peer has ended.
 LinkWatch::Unwatched::~Unwatched() {
     if (watch_ == nullptr) return;
     watch_->engines_.lose(who_.peer, who_.meeting, no_memory());
@@ -14,7 +14,7 @@ LinkWatch::Unwatched::~Unwatched() {
     }
 }
 
-// The connection's remaining task: to tell that the peer is gone, and what members say of others.
+// The connection's remaining task: to notice that the peer ends, and to receive what members report of others.
 asio::awaitable<void> LinkWatch::watch(std::shared_ptr<Channel> channel, Unwatched link) {
     using wire::control::Goodbye;
     using wire::control::Members;
@@ -56,9 +56,10 @@ asio::awaitable<void> LinkWatch::watch(std::shared_ptr<Channel> channel, Unwatch
     Goodbye goodbye{.reason = Goodbye::Reason::cut, .code = why.code(), .text = {}};
     try {
         goodbye.text = why.message();
-    } catch (const std::bad_alloc&) {  // without words, then
+    } catch (const std::bad_alloc&) {  // without a text
     }
-    engines_.lose(who.peer, who.meeting, std::move(why));  // needs no memory: nobody else would tell the node
+    // Needs no memory, because nothing else would report this to the node.
+    engines_.lose(who.peer, who.meeting, std::move(why));
     channel->close(goodbye);
     who.client = {};
     if (who.member != kNoNode) membership_.went(who.member, who.meeting, left);

@@ -1,10 +1,10 @@
-// LinkWatch: links that the node has adopted. Each is watched by its control connection until that ends; then the engine is told that the
-// peer is lost, and the membership that the member went. Meanwhile members may name others there.
+// LinkWatch: links that the node has adopted. Each is watched by its control connection until that ends; then the loss of the peer is
+// reported to the engine, and the loss of the member to the membership. Until then members may name others there.
 //
 // Threads: the control thread's.
 //
-// Invariant: whoever adopts a link makes an Unwatched of it at once. So the engine is told of each link's end, even where memory runs out
-// before anybody watches it.
+// Invariant: the code that adopts a link makes an Unwatched of it at once. So the end of each link is reported to the engine, even if
+// memory runs out before it is watched.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -32,14 +32,14 @@ public:
         : thread_(beside.thread), engines_(beside.engines), membership_(beside.membership) {}
     LinkWatch(const LinkWatch&) = delete;
 
-    // Whom a connection is watched for.
+    // The peer for which a connection is watched.
     struct Watched {
         std::shared_ptr<PeerState> peer;
         std::uint64_t meeting = 0;
-        NodeId member = kNoNode;  // as which it is a member
-        ClientIndex client{};     // as which it is a client of this node
+        NodeId member = kNoNode;  // its id if it is a member
+        ClientIndex client{};     // its index if it is a client of this node
     };
-    // A link that was adopted and that nobody watches yet: it ends with this, unless somebody takes it from here to watch it.
+    // A link that was adopted and is not watched yet: it ends with this object, unless it is taken to be watched.
     class Unwatched {
     public:
         Unwatched(LinkWatch& watch, Watched who) : watch_(&watch), who_(std::move(who)) {}
@@ -57,7 +57,7 @@ public:
         Watched who_;
     };
 
-    // `what`: for the log, if the watching itself fails.
+    // `what`: names the conversation in the log if the watching itself fails.
     void begin(std::shared_ptr<Channel> channel, Unwatched link, const char* what) {
         thread_.spawn(watch(std::move(channel), std::move(link)), what);
     }

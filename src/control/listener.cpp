@@ -29,7 +29,8 @@ Result<Address> Listener::open(const std::string& text, TimePoint until) {
     acceptor_.emplace(thread_.io());
     acceptor_->open(endpoint.protocol(), error);
     if (!error) (void)fcntl(acceptor_->native_handle(), F_SETFD, FD_CLOEXEC);
-    if (!error) close_in_forks(acceptor_->native_handle());  // nobody would answer whom the child's copy lets in
+    // No process would serve connections that the child's copy accepts.
+    if (!error) close_in_forks(acceptor_->native_handle());
     if (!error && !address.is_unix()) acceptor_->set_option(asio::socket_base::reuse_address(true), error);
     const auto bind = [&] {
         acceptor_->bind(endpoint, error);

@@ -31,14 +31,14 @@ public:
         : thread_(thread), name_(std::move(name)), take_(std::move(take)) {}
     Listener(const Listener&) = delete;
 
-    // Gives the address with its real port. Whoever connects waits until accept(). Its name is looked up until the given time.
+    // Returns the address with its actual port. Connections wait until accept(). The name is resolved until the given time.
     [[nodiscard]] Result<Address> open(const std::string& text, TimePoint until);
     void accept();
-    // Accepts again, where memory was too short to wait for the next connection.
+    // Accepts again, if there was no memory to wait for the next connection.
     void go_on();
     // No connection is accepted any more, and the socket's file is removed.
     void stop();
-    void drop();  // before the thread's io_context goes
+    void drop();  // before the thread's io_context is destroyed
 
 private:
     // Notes that the conversation has ended, however it did.
@@ -52,7 +52,7 @@ private:
     ControlThread& thread_;
     const std::function<std::string()> name_;
     const std::function<void(Socket)> take_;
-    bool has_ended_ = false;  // though it was not closed: memory was too short
+    bool has_ended_ = false;  // there was no memory to wait; the socket is open
     std::optional<asio::basic_socket_acceptor<asio::generic::stream_protocol>> acceptor_;
     SocketFile socket_file_;  // removed at the end
 };

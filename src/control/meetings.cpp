@@ -10,8 +10,8 @@ namespace rove::control {
 namespace {
 
 constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
-// A connection that the node dropped before its welcome, without a goodbye (there were too many), is opened again: times in all,
-// within the time for a meeting.
+// Attempts in all: a connection that the node dropped before its welcome, without a goodbye (it had too many), is opened again, within the
+// time for a meeting.
 constexpr unsigned kTriesMax = 8;
 // The pause after each try but the last: doubles up to 128 ms, minus a random part, so that openers that were dropped together do not
 // return together.
@@ -58,14 +58,15 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Meetings::reach(std::string 
         wanted.whom = beside_.members.find(member)->key;
         key = fmt::format("member:{}", member);
     } else if (old && servers_.at(spelling) != old) {
-        key = fmt::format("old:{}", static_cast<const void*>(old.get()));  // not what others would get there
+        // Other threads that meet that address get another peer.
+        key = fmt::format("old:{}", static_cast<const void*>(old.get()));
     }
     const Result<Met> met = co_await share(std::move(key), std::move(wanted));
     if (!met) co_return tl::unexpected<Error>(met.error());
     co_return met->peer;
 }
 
-// A member says itself at which address it listens. That need not be true, so this node connects there once to see who answers.
+// A member states itself at which address it listens. That need not be true, so this node connects there once to see which process answers.
 asio::awaitable<Result<bool>> Meetings::answers_there(NodeId id) {
     const MemberEntry asked = *beside_.members.find(id);
     if (asked.answers_there) co_return true;
@@ -96,7 +97,7 @@ asio::awaitable<Status> Meetings::meet_member(NodeId id, bool probe) {
     co_return Status();
 }
 
-// However the attempt ends, those that wait for it are told. Telling them needs no memory.
+// However the attempt ends, those that wait for it are woken, which needs no memory.
 class Meetings::AttemptUnderWay {
 public:
     AttemptUnderWay(Meetings& all, std::string key, const std::shared_ptr<Attempt>& attempt)
@@ -144,7 +145,7 @@ asio::awaitable<Result<Met>> Meetings::meet(Wanted wanted) {
     const NodeId member = wanted.probe ? kNoNode : wanted.member;
     const TimePoint limit = Clock::now() + beside_.host.options.connect_timeout;
     for (unsigned tries = 1;; ++tries) {
-        // If the member has opened a meeting with this node, that one serves as well.
+        // If the member has opened a meeting with this node, that one is used.
         while (comes(member) && Clock::now() < limit) co_await beside_.thread.pause(std::chrono::milliseconds(1));
         if (auto met = linked_to(member)) co_return std::move(*met);
         Opening opening(beside_, servers_, opening_, wanted);
@@ -153,7 +154,7 @@ asio::awaitable<Result<Met>> Meetings::meet(Wanted wanted) {
         const bool linked = opening.was_told(Goodbye::Reason::linked);
         if (linked && wanted.probe) co_return Met{};
         if (linked && member != kNoNode) {
-            // The other side says that there is a link: it is about to be adopted here, or it is dead and only this side knows.
+            // The other side reports a link: it is about to be adopted here, or it has ended and only this side knows.
             for (unsigned looks = 0; looks < 100 && Clock::now() < limit; ++looks) {
                 if (auto now = linked_to(member)) co_return std::move(*now);
                 co_await beside_.thread.pause(std::chrono::milliseconds(1 + looks / 10));

@@ -1,10 +1,10 @@
-// Meetings: which meetings this node opens, and how often it tries. Threads and conversations that want one meeting share it, and a link that
-// exists, or a meeting that the other member has opened, serves as well. One attempt is an Opening.
+// Meetings: which meetings this node opens, and how often it tries. Threads and conversations that want one meeting share it; an existing
+// link, or a meeting that the other member has opened, is used instead. One attempt is an Opening.
 //
 // Threads: the control thread's.
 //
-// Invariants: of the meetings that are shared, one is under way for each key (the member, the address, or the old peer), and `attempts_` lists
-// it until it has ended. Then all that wait for it get its result, also where memory ran out.
+// Invariants: of the meetings that are shared, one is in progress for each key (the member, the address, or the old peer), and `attempts_`
+// lists it until it has ended. Then all that wait for it get its result, even if memory ran out.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -25,21 +25,21 @@ public:
     explicit Meetings(const Opening::Beside& beside) : beside_(beside) {}
     Meetings(const Meetings&) = delete;
 
-    // The node at the address, met if there is no link to it. A peer given as `old` is brought back to life.
+    // The node at the address, met if there is no link to it. A peer given as `old` gets the new link.
     [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> reach(std::string address, Endpoints endpoints,
                                                                             std::shared_ptr<PeerState> old);
-    // As one member meets another; a `probe` only asks whether that member is there. Shared with others that want the same.
+    // Meets a node as one member meets another; a `probe` only checks whether that member lives. Shared with others that want the same.
     [[nodiscard]] asio::awaitable<Status> meet_member(NodeId id, bool probe);
     // Tries until it succeeds, the other end answers, or the time for a meeting is over. Not shared.
     [[nodiscard]] asio::awaitable<Result<Met>> meet(Wanted wanted);
-    // A meeting with that member is being opened.
+    // Whether a meeting with that member is being opened.
     [[nodiscard]] bool is_opening(NodeId member) const { return opening_.contains(member); }
 
-    // Before the thread's io_context goes: conversations end where they are, and nobody is told any more.
+    // Called before the thread's io_context is destroyed: conversations end where they wait, and those that wait for them are not woken.
     void drop();
 
 private:
-    // A meeting under way that somebody may wait for.
+    // A meeting in progress for which others may wait.
     struct Attempt {
         explicit Attempt(asio::io_context& io) : ended(io, asio::steady_timer::time_point::max()) {}
         asio::steady_timer ended;

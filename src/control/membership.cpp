@@ -99,7 +99,7 @@ void Membership::give_up(NodeId id, const wire::control::PublicKey& key, const s
     MemberEntry* entry = members_.find(id);
     if (entry == nullptr || !entry->is_there() || entry->key != key || id == ids_.id()) return;
     entry->state = State::gone;
-    // Others name many that were never met, as they like.
+    // Members can name others that were never met, without bound.
     const auto level = entry->trust == Trust::proven ? spdlog::level::info : spdlog::level::debug;
     if (!said) log().log(level, "{}: node {} at {} is gone: {}", name_(), id, entry->address, why);
     if (const std::shared_ptr<PeerState> peer = entry->peer.lock())

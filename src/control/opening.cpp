@@ -26,7 +26,7 @@ using wire::control::Role;
 using wire::control::Settled;
 using wire::control::Welcome;
 
-// timed_out at that time at the latest. Where more wait to be accepted than may, TCP tries again by itself, and a Unix socket fails at once.
+// timed_out at that time at the latest. If the listener's queue is full, TCP tries again by itself, and a Unix socket fails at once.
 asio::awaitable<asio::error_code> connect_to(ControlThread& thread, Socket& socket,
                                              asio::generic::stream_protocol::endpoint endpoint, TimePoint until) {
     using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
@@ -64,7 +64,7 @@ asio::awaitable<Result<Met>> Opening::meet(TimePoint until) {
     deadline.set(until);
     const UnderWay under_way(opening_, wanted_.probe ? kNoNode : wanted_.member);
     Result<Met> met = co_await converse(until);
-    link_.drop();  // before the node is told that nothing came of it
+    link_.drop();  // before the failure is reported to the node
     if (was_told(Goodbye::Reason::not_joined) || was_told(Goodbye::Reason::another))
         member_is_gone("another process is at its address");
     if (met && met->peer) co_return met;
@@ -89,7 +89,8 @@ asio::awaitable<Result<Socket>> Opening::connect(TimePoint until) {
     Socket socket(beside_.thread.io());
     asio::error_code failed = asio::error::host_not_found;
     auto left =
-        static_cast<int>(wanted_.endpoints.size());  // share the time, so that a silent one leaves some to the next
+        // For sharing the time, so that a silent endpoint leaves some to the next.
+        static_cast<int>(wanted_.endpoints.size());
     for (const auto& endpoint : wanted_.endpoints) {
         const TimePoint now = Clock::now();
         failed = co_await connect_to(beside_.thread, socket, endpoint, now + (until - now) / left--);
@@ -109,7 +110,7 @@ asio::awaitable<Result<Socket>> Opening::connect(TimePoint until) {
 asio::awaitable<Result<Met>> Opening::converse(TimePoint until) {
     ROVE_CO_CHECK(co_await check_node());
     ROVE_CO_CHECK(open_link());
-    is_heard_ = false;  // until it answers: the node may drop the connection here, too
+    is_heard_ = false;  // false until it answers: the node may drop the connection here, too
     ROVE_CO_CHECK(co_await ask());
     const Result<ByteBuffer> received = co_await channel_->receive(Welcome::kBytesMax);
     is_heard_ = received || received.error().code() != ErrorCode::disconnected;
@@ -160,7 +161,7 @@ std::shared_ptr<PeerState> Opening::old_peer() const {
     return wanted_.role == Role::client ? servers_.at(spelling()) : nullptr;
 }
 
-// What this node offers for a direct lane. Where its fabric has none, a stream must do.
+// Opens what this node offers for a direct lane. If its fabric has none, a stream is used.
 Status Opening::open_link() {
     link_.choose_engine(old_peer().get(), wanted_.member);
     return link_.open();
@@ -192,7 +193,7 @@ asio::awaitable<Status> Opening::ask() {
     co_return co_await channel_->send(std::move(both));
 }
 
-// Is it whom this node wanted to meet, and may this node be what it says?
+// Checks whether it is the node that this one wanted to meet, and whether this node may be what the welcome says.
 Status Opening::check_welcome(const Welcome& welcome) {
     if (wanted_.role == Role::client) {
         if (!is_client(welcome.you) || home_of(welcome.you) != welcome.id)
@@ -215,7 +216,7 @@ Status Opening::check_welcome(const Welcome& welcome) {
     return {};
 }
 
-// Direct, else a stream.
+// Opens a direct lane, otherwise a stream.
 asio::awaitable<Result<Lane>> Opening::open_lane(const Welcome& welcome, TimePoint until) {
     std::optional<Error> no_lane;
     if (link_ && !welcome.offer.empty()) {
@@ -249,12 +250,12 @@ asio::awaitable<Status> Opening::open_stream(const Welcome& welcome, TimePoint u
     co_return link_.open_stream(descriptor, stream_keys(welcome.secret, false));
 }
 
-// The link becomes a peer's, unless this side has made another one meanwhile.
+// The link becomes a peer's, unless this side has made another one in the meantime.
 Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
     const bool member = wanted_.role != Role::client;
     if (wanted_.role == Role::join) ROVE_CHECK(beside_.membership.joined(welcome, settled));
     if (!welcome.has_residents && !Residents::none())
-        code::expect_to_send();  // what this program calls there has to travel
+        code::expect_to_send();  // functions that this program calls there have to travel
     const std::shared_ptr<PeerState> old = old_peer();
     if (wanted_.role == Role::member && beside_.members.find(wanted_.member)->key != wanted_.whom)
         return fail(ErrorCode::disconnected, "node {} became another process while this one was met", wanted_.member);

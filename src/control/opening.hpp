@@ -1,5 +1,5 @@
 // Opening: one attempt to open a meeting with a node: connects, proves who this node is, checks who the other one is, opens the lane, and
-// has the link adopted. Which meetings are opened, and how often, Meetings decides.
+// has the link adopted. Meetings decides which meetings are opened, and how often.
 //
 // Threads: the control thread's.
 //
@@ -37,9 +37,9 @@ struct Wanted {
     Endpoints endpoints;
     wire::control::Role role = wire::control::Role::client;
     std::shared_ptr<PeerState> old;
-    NodeId member = kNoNode;          // whom, as one member meets another
+    NodeId member = kNoNode;          // the member, if one member meets another
     wire::control::PublicKey whom{};  // its key, as it was known when this began
-    bool probe = false;               // only whether that member is there
+    bool probe = false;               // only checks whether that member lives
     bool replace = false;
 };
 
@@ -55,14 +55,14 @@ public:
     struct Beside {
         const Host& host;
         ControlThread& thread;
-        std::set<Channel*>& channels;  // all that are open
+        std::set<Channel*>& channels;  // all open ones
         OwnCookie& cookie;
         const OwnIdentity& self;
         Members& members;
         Membership& membership;
         LinkWatch& links;
     };
-    // All outlive it. opening: members to which a meeting is being opened.
+    // All of these outlive it. opening: members to which a meeting is being opened.
     Opening(const Beside& beside, Servers& servers, std::multiset<NodeId>& opening, const Wanted& wanted)
         : beside_(beside),
           host_(beside.host),
@@ -72,23 +72,23 @@ public:
           link_(beside.host.engines) {}
     Opening(const Opening&) = delete;
 
-    // Once. timed_out at that time at the latest.
+    // Callable once. timed_out at that time at the latest.
     [[nodiscard]] asio::awaitable<Result<Met>> meet(TimePoint until);
 
-    // Of one that has failed: what the node said last was a goodbye with this reason.
+    // For a failed attempt: whether the node's last message was a goodbye with this reason.
     [[nodiscard]] bool was_told(wire::control::Goodbye::Reason reason) const {
         return channel_ && channel_->farewell() && channel_->farewell()->goodbye.reason == reason;
     }
-    // The node took the connection and dropped it without an answer: it may answer the next time.
+    // Whether the node accepted the connection and dropped it without an answer: it may answer the next time.
     [[nodiscard]] bool was_dropped() const { return channel_ && !is_heard_; }
 
 private:
     [[nodiscard]] asio::awaitable<Result<Socket>> connect(TimePoint until);
     [[nodiscard]] asio::awaitable<Result<Met>> converse(TimePoint until);
     [[nodiscard]] asio::awaitable<Status> check_node();
-    // Where the node answers, as Servers knows it.
+    // The address at which the node answers, as Servers spells it.
     [[nodiscard]] std::string spelling() const;
-    // The peer that gets the link, where one is met again; null: none is known.
+    // The peer that gets the link, if one is met again; null: none is known.
     [[nodiscard]] std::shared_ptr<PeerState> old_peer() const;
     [[nodiscard]] Status open_link();
     [[nodiscard]] asio::awaitable<Status> ask();

@@ -14,11 +14,11 @@ namespace rove::control {
 
 class OwnCookie {
 public:
-    // `chosen`: as of cookie_path().
+    // `chosen`: see cookie_path().
     explicit OwnCookie(std::filesystem::path chosen) : chosen_(std::move(chosen)) {}
     OwnCookie(const OwnCookie&) = delete;
 
-    // Errors as of read_or_make_cookie(); the next call tries again then.
+    // Errors of read_or_make_cookie(); the next call tries again then.
     [[nodiscard]] Result<Cookie> get();
     [[nodiscard]] std::filesystem::path path() const { return cookie_path(chosen_); }
 

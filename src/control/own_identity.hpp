@@ -1,6 +1,6 @@
 // OwnIdentity: what this node shows to members so that they know which member it is: its address, its key and its certificate; and the key
-// of its cluster, with which certificates are signed and checked. All members of a cluster have that key, and nobody else: the one that lets
-// a process in gives it to the process.
+// of its cluster, with which certificates are signed and checked. Only the members of a cluster have that key: the one that admits a process
+// gives it to the process.
 //
 // Threads: listens_at() before others are met; all else on the control thread.
 //
@@ -25,16 +25,16 @@ public:
     [[nodiscard]] const std::string& address() const { return address_; }
     [[nodiscard]] const KeyPair& keys() const { return keys_; }
 
-    // The node is the first one of a new cluster, with that id, or a member of the cluster with that key.
+    // This node is the first one of a new cluster, with that id, or a member of the cluster with that key.
     void begin_cluster(NodeId id);
     void join_cluster(const wire::control::KeySeed& cluster, const wire::control::Certificate& certificate);
-    // The node has an id in a cluster.
+    // Whether the node has an id in a cluster.
     [[nodiscard]] bool is_member() const { return cluster_.has_value(); }
 
-    // Precondition of all below: is_member().
+    // ---- precondition of all below: is_member()
     [[nodiscard]] wire::control::KeySeed cluster() const { return cluster_->seed(); }
     [[nodiscard]] const wire::control::Certificate& certificate() const { return certificate_; }
-    // This node, as others are told of it.
+    // This node, as it is described to others.
     [[nodiscard]] wire::control::Member as_member() const;
     // The same member, with the cluster's signature.
     [[nodiscard]] wire::control::Member certify(wire::control::Member member) const;

@@ -33,7 +33,7 @@ void Strangers::Place::proven() {
     channel_ = nullptr;
 }
 
-// Drops one connection, the oldest of the first kind that there is: those that have said nothing; those whose time to prove themselves is
+// Drops one connection, the oldest of the first kind that exists: those that have sent nothing; those whose time to prove themselves is
 // over; those from the origin that has the most. Honest processes answer at once, and open one or two meetings each.
 void Strangers::make_room() {
     auto goes = std::ranges::find(all_, false, &Stranger::challenged);

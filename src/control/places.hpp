@@ -21,8 +21,8 @@ namespace rove::control {
 
 // Clients of one node, by the 16 bits of their ids.
 inline constexpr std::size_t kClientsMax = 65536;
-// Connections that have proven nothing yet: one more, and one makes room (Strangers). Each costs a descriptor and some 4 KiB (its
-// coroutine, its socket, 40 bytes of message): 256 KiB.
+// Connections that have proven nothing yet: when one more arrives, another one is closed (Strangers). Each costs a descriptor and some 4
+// KiB (its coroutine, its socket, 40 bytes of message): 256 KiB.
 inline constexpr std::size_t kUnprovenMax = 64;
 // An honest process proves itself within a few exchanges of messages; a connection that has taken longer is closed before others.
 inline constexpr auto kProofTime = std::chrono::milliseconds(250);
@@ -34,7 +34,7 @@ class ClientIndexes {
 public:
     explicit ClientIndexes(std::size_t most = kClientsMax) : most_(most) {}
     ClientIndexes(const ClientIndexes&) = delete;
-    // The one after the last: an index that was given back is not given again at once. overloaded: all are taken.
+    // Takes the index after the last one: an index that was given back is not given again at once. overloaded: all are taken.
     [[nodiscard]] Result<ClientIndex> take();
 
 private:
@@ -44,7 +44,7 @@ private:
     std::size_t next_ = 0;
 };
 
-// One of them; given back with this object.
+// An index that was taken; given back with this object.
 class ClientIndex {
 public:
     ClientIndex() = default;  // none
@@ -65,7 +65,7 @@ private:
     std::uint16_t value_ = 0;
 };
 
-// The connections that have proven nothing yet. A newcomer gets in and another one is closed, so that nobody keeps others out by
+// The connections that have proven nothing yet. A new one is accepted and another one is closed, so that no process keeps others out by
 // doing nothing, or by doing little from many addresses.
 class Strangers {
 public:
@@ -75,7 +75,7 @@ public:
     [[nodiscard]] std::size_t count() const { return all_.size(); }
     void clear() { all_.clear(); }
 
-    // One connection's, until it has proven who it is or its conversation ends.
+    // One connection's place, until it has proven who it is or its conversation ends.
     class Place {
     public:
         Place(Strangers& all, const std::shared_ptr<Channel>& channel);
@@ -86,7 +86,7 @@ public:
 
     private:
         Strangers& all_;
-        const Channel* channel_;  // null: not any more
+        const Channel* channel_;  // null: it has no place any more
     };
 
 private:

@@ -8,7 +8,7 @@
 namespace rove::control {
 namespace {
 
-// How often a node that is joining others looks whether it has its id by now, for those who want to meet it and wait for that.
+// How often a node that is joining others checks whether it has its id, for guests that wait for that.
 constexpr auto kIdentityLook = std::chrono::milliseconds(5);
 
 using wire::control::Challenge;
@@ -19,7 +19,7 @@ using wire::control::ProofGiven;
 using wire::control::Request;
 using wire::control::Role;
 
-// Counts itself in `count` for as long as it lives.
+// Counts itself in `count` during its lifetime.
 class Counted {
 public:
     explicit Counted(std::size_t& count) : count_(count) { ++count_; }
@@ -45,7 +45,7 @@ asio::awaitable<void> Reception::receive_one(std::shared_ptr<Channel> channel) {
     }
     if (met) co_return;
     const std::string failed = fmt::format("a meeting with {} failed: {}", from, met.error().message());
-    // Nothing is wrong where two members have met each other at once, or one looks for the process before this one.
+    // No error: two members have met each other at the same time, or one looks for the process before this one.
     if (guest.reason == Goodbye::Reason::linked || guest.reason == Goodbye::Reason::another)
         log().debug("{}: {}", beside_.host.name(), failed);
     else
@@ -53,7 +53,7 @@ asio::awaitable<void> Reception::receive_one(std::shared_ptr<Channel> channel) {
     channel->close(Goodbye{.reason = guest.reason, .code = met.error().code(), .text = met.error().message()});
 }
 
-// Up to the proof that it is the same user who comes.
+// Up to the proof that the guest belongs to the same user.
 asio::awaitable<Status> Reception::welcome(Guest& guest, Strangers::Place& stranger) {
     const std::shared_ptr<Channel> channel = guest.channel;
     ROVE_CO_TRY(const bool same_user, channel->same_user());
@@ -81,7 +81,7 @@ asio::awaitable<Status> Reception::welcome(Guest& guest, Strangers::Place& stran
     co_return co_await arrival.let_in();
 }
 
-// A node that is joining others lets nobody in before it has its id; another member is told at once that this is no member.
+// A node that is joining others admits no process before it has its id; another member learns at once that this is no member.
 asio::awaitable<Status> Reception::await_identity(Guest& guest) {
     if (!beside_.self.is_member() && guest.role == Role::member) {
         guest.reason = Goodbye::Reason::not_joined;

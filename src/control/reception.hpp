@@ -1,10 +1,10 @@
-// Reception: the connections that arrive at this node, until it is known who has opened each of them: the lane of a meeting that is under
-// way, or a process that proves that it belongs to the same user, and asks to be let in (Arrival).
+// Reception: the connections that arrive at this node, until their opener is known: each is the lane of a meeting in progress, or a process
+// that proves that it belongs to the same user, and asks to be admitted (Arrival).
 //
 // Threads: the control thread's.
 //
-// Invariants: at most kUnprovenMax connections have proven nothing, and at most kMeetingsMax others are being let in. The places here outlive
-// the conversations that hold them.
+// Invariants: at most kUnprovenMax connections have proven nothing, and at most kMeetingsMax others are being admitted. The places here
+// outlive the conversations that hold them.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -17,23 +17,23 @@
 
 namespace rove::control {
 
-// How long a connection that has proven nothing may take for its first message. Loopback brings it in microseconds.
+// How long a connection that has proven nothing may take for its first message. Over loopback it arrives in microseconds.
 inline constexpr auto kHelloTimeMax = std::chrono::seconds(1);
-// Proven meetings under way at once. Each costs mailboxes (2 MiB, of which what is written counts) and 64 KiB of messages
-// at most (a welcome alone may have 48); more of them are refused as overloaded.
+// Concurrent proven meetings. Each costs mailboxes (2 MiB, of which only written pages count) and 64 KiB of messages at most (a welcome
+// alone may have 48); more of them are refused as overloaded.
 inline constexpr std::size_t kMeetingsMax = 256;
 
 class Reception {
 public:
-    // `beside`: for each arrival.
+    // `beside`: given to each arrival.
     Reception(const Arrival::Beside& beside, OwnCookie& cookie) : beside_(beside), cookie_(cookie) {}
     Reception(const Reception&) = delete;
 
-    // A connection that has arrived.
+    // Takes a connection that has arrived.
     void receive(std::shared_ptr<Channel> channel) {
         beside_.thread.spawn(receive_one(std::move(channel)), "a meeting");
     }
-    void drop() { strangers_.clear(); }  // before the thread's io_context goes
+    void drop() { strangers_.clear(); }  // before the thread's io_context is destroyed
 
 private:
     [[nodiscard]] asio::awaitable<void> receive_one(std::shared_ptr<Channel> channel);
@@ -46,8 +46,8 @@ private:
     ClientIndexes clients_;
     Strangers strangers_;
     ExpectedLanes expected_lanes_;
-    std::size_t meetings_ = 0;  // of guests that are being let in
-    Complaints complaints_;     // of strangers
+    std::size_t meetings_ = 0;  // guests that are being admitted
+    Complaints complaints_;     // about strangers
 };
 
 }  // namespace rove::control

@@ -13,9 +13,9 @@ namespace rove::control {
 
 class Servers {
 public:
-    // `address`: as canonical() spells it. Null: none was met there, or nobody has a handle of it any more.
+    // `address`: as canonical() spells it. Null: none was met there, or no handle of it exists any more.
     [[nodiscard]] std::shared_ptr<PeerState> at(const std::string& address) const;
-    // In place of another that was met there. Those that nobody has a handle of any more are forgotten.
+    // Replaces another one that was met there. Those of which no handle exists any more are forgotten.
     void met(const std::string& address, const std::shared_ptr<PeerState>& peer);
     [[nodiscard]] std::size_t size() const { return peers_.size(); }
 

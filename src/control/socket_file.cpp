@@ -24,13 +24,13 @@ constexpr auto kPathLockFor = std::chrono::seconds(1);
 constexpr auto kPathLockAgain = std::chrono::milliseconds(1);
 
 struct Files {
-    // Held while a file is made or removed, so that whoever ends the process sees every file that exists.
+    // Held while a file is made or removed, so that the thread that ends the process sees every file that exists.
     Mutex mutex;
     struct Made {
         std::string path;
         dev_t device;
         ino_t inode;
-        // Removes the file only if it is this process's: another process may have taken this one for dead, and made its own.
+        // Removes the file only if it is this process's: another process may have considered this one dead, and made its own.
         void unlink() const {
             struct stat facts{};
             if (lstat(path.c_str(), &facts) == 0 && facts.st_dev == device && facts.st_ino == inode)
@@ -49,7 +49,7 @@ Files& all_files() {
     });
 }
 
-// Whether nobody listens there. The path is short enough: parse_address() has checked that.
+// Whether no process listens there. The path is short enough: parse_address() has checked that.
 bool is_refused(const std::string& path) {
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (probe < 0) return false;
@@ -113,7 +113,7 @@ void SocketFile::remove() {
 
 void exit_without_socket_files(int status) {
     Files& all = all_files();
-    const MutexLock lock(all.mutex);  // no other is made any more
+    const MutexLock lock(all.mutex);  // held to the end, so that no other file is made
     for (const Files::Made& each : all.made) each.unlink();
     _exit(status);
 }

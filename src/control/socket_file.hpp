@@ -11,13 +11,14 @@
 
 namespace rove::control {
 
-// What there is at a path that a node wants to listen on. A socket that nobody answers on any more, because its process was killed, is
-// removed. Never waits: a listener whose queue of connections is full is one, too.
+// What exists at a path on which a node wants to listen. A socket on which no process answers any more, because its process was killed, is
+// removed. Never waits: a listener whose queue of connections is full is a listener, too.
 enum class AtPath : std::uint8_t { nothing, listener, no_socket };
 [[nodiscard]] AtPath clear_path(const std::string& path);
 
-// Held from the check of the path until somebody listens there, so that processes that start at once do this one after the other. It is a lock
-// of the directory, which leaves no file behind. After a second this goes on without it, because anybody who may read the directory can take it.
+// Held from the check of the path until a process listens there, so that processes that start at the same time do this one after the other. It
+// is a lock of the directory, which leaves no file. After a second this continues without it, because any process that may read the directory
+// can take it.
 class PathLock {
 public:
     explicit PathLock(const std::string& path);
@@ -36,12 +37,12 @@ public:
     SocketFile& operator=(const SocketFile&) = delete;
     ~SocketFile() { remove(); }
 
-    // Calls `bind`, which says whether it has made the file of that path.
+    // Calls `bind`, which returns whether it has made the file of that path.
     void make(const std::string& path, const std::function<bool()>& bind);
-    void remove();  // not where another process has made its own there meanwhile
+    void remove();  // not if another process has made its own there since
 
 private:
-    std::string path_;  // empty: there is none
+    std::string path_;  // empty: none
 };
 
 // Ends the process at once, without destructors, and leaves none of its nodes' socket files behind.
