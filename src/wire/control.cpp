@@ -14,7 +14,7 @@ bool printable(std::string_view text) {
 template <typename Message>
 Writer begin() {
     Writer out;
-    out.number(std::uint32_t{0});  // the length
+    out.number(std::uint32_t{0});  // the length, written at the end
     out.number(static_cast<std::uint8_t>(Message::kKind));
     return out;
 }
@@ -31,7 +31,7 @@ void write_version(Writer& out) {
     out.number(kVersion);
 }
 
-// A message of another version is recognised by its beginning, whatever its other fields are.
+// A message of another version is recognised by its first bytes, whatever its other fields are.
 Status read_version(Reader& in) {
     if (as_text(in.take(kMagic.size())) != kMagic || !in.ok())
         return fail(ErrorCode::invalid, "it does not speak Rove's protocol");

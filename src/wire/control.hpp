@@ -95,7 +95,7 @@ struct ProofGiven {
 struct Certificate {
     NodeId id = 0;
     std::uint32_t generation = 0;  // counts the processes that had the id
-    Signature signature;           // of statement()
+    Signature signature;           // covers statement()
     friend bool operator==(const Certificate&, const Certificate&) = default;
 };
 inline constexpr std::size_t kCertificateBytes = 2 * 4 + 64;
@@ -109,11 +109,11 @@ struct Request {
     bool replace = false;  // the sender has no link: the node drops the one that it has
     std::uint32_t features = 0;
     std::string triple;
-    std::string address;  // on which it listens; empty for a client
+    std::string address;  // the address on which it listens; empty for a client
     PublicKey key;        // a client's is zero, and so are the next three fields
     Signature signature;
-    Certificate certificate;  // of a member; zero before it has joined
-    PublicKey whom;           // the key of the member that it wants to meet; zero: it wants to meet whoever is there
+    Certificate certificate;  // a member's; zero before it has joined
+    PublicKey whom;           // the key of the member that it wants to meet; zero: any process at that address
     ByteBuffer offer;         // empty: no direct lane
     friend bool operator==(const Request&, const Request&) = default;
 };
@@ -126,8 +126,8 @@ struct Welcome {
     bool has_residents = false;
     bool has_ticket = false;  // the opener may open a stream
     std::uint32_t features = 0;
-    NodeId id = 0;   // the node's
-    NodeId you = 0;  // the opener's
+    NodeId id = 0;   // the node's id
+    NodeId you = 0;  // the opener's id
     std::uint32_t count = 1;
     PublicKey key;
     Signature signature;
@@ -147,7 +147,7 @@ struct Redirect {
     friend bool operator==(const Redirect&, const Redirect&) = default;
 };
 
-// From the opener: the lane that it has opened.
+// Sent by the opener: the lane that it has opened.
 struct Connected {
     static constexpr Kind kKind = Kind::connected;
     static constexpr std::string_view kName = "connected";
@@ -156,7 +156,7 @@ struct Connected {
     friend bool operator==(const Connected&, const Connected&) = default;
 };
 
-// Who has an id, as the certificate of that process states it.
+// A process that has an id, as its certificate states it.
 struct Member {
     NodeId id = 0;
     std::uint32_t generation = 0;
@@ -165,12 +165,12 @@ struct Member {
     Signature signature;  // the certificate's
     friend bool operator==(const Member&, const Member&) = default;
 };
-// The member that the request says it is from.
+// The member that the request claims to be from.
 [[nodiscard]] Member member_of(const Request& request);
 inline constexpr std::size_t kMemberBytesMax = kCertificateBytes + (2 + kAddressBytesMax) + 32;
 
-// From the node: the lane is open. A process that joins gets its certificate, the cluster's key and the list of members; for others all are
-// zero.
+// Sent by the node: the lane is open. A process that joins gets its certificate, the cluster's key and the list of members; for others all
+// are zero.
 struct Settled {
     static constexpr Kind kKind = Kind::settled;
     static constexpr std::string_view kName = "settled";
@@ -181,7 +181,7 @@ struct Settled {
     friend bool operator==(const Settled&, const Settled&) = default;
 };
 
-// Between members, at any time after they met: members that the other may not know.
+// Sent between members, at any time after they met: members that the other may not know.
 struct Members {
     static constexpr Kind kKind = Kind::members;
     static constexpr std::string_view kName = "members";
@@ -191,7 +191,7 @@ struct Members {
     friend bool operator==(const Members&, const Members&) = default;
 };
 
-// The last message of a connection, at any time.
+// The last message of a connection, sent at any time.
 struct Goodbye {
     static constexpr Kind kKind = Kind::goodbye;
     static constexpr std::string_view kName = "goodbye";
@@ -206,7 +206,7 @@ struct Goodbye {
     };
     Reason reason = Reason::left;
     ErrorCode code = ErrorCode::ok;
-    std::string text;  // longer ones are cut off; anything but printable ASCII is read as '?'
+    std::string text;  // longer ones are truncated; anything but printable ASCII is read as '?'
     friend bool operator==(const Goodbye&, const Goodbye&) = default;
 };
 

@@ -54,13 +54,13 @@ inline constexpr std::uint8_t kMeant =
 // 1: no other frame has it, and payload that an earlier lap left has it with a chance of 2^-64 (docs/frames.md).
 struct FrameHeader {
     std::uint64_t signal = 0;
-    std::uint32_t body_bytes = 0;   // extension and payload; determines how many lines the frame takes
-    std::uint16_t extra_bytes = 0;  // of the extension; a multiple of 16
+    std::uint32_t body_bytes = 0;   // size of extension and payload; determines how many lines the frame takes
+    std::uint16_t extra_bytes = 0;  // size of the extension; a multiple of 16
     Kind kind = Kind::none;
     std::uint8_t flags = 0;
     std::uint32_t handle = 0;  // call: function; bind: the handle assigned; reply: the node that answered
     std::uint32_t generation =
-        0;                    // of the caller's slot, so that a late reply is recognised; batch: bytes of one payload
+        0;                    // the caller's slot's, so that a late reply is recognised; batch: bytes of one payload
     NodeId node = kNoNode;    // call: the node that made it; others: the destination
     std::uint16_t call = 0;   // the caller's slot
     std::uint8_t hops = 0;    // forwards so far; code: 1 if a member passes it on for another
@@ -80,23 +80,24 @@ inline constexpr std::size_t kErrorBytesMax = 4096;
 inline constexpr std::size_t kErrorTypeBytesMax = 1024;
 // The largest payload or result in parts: bounds what the receiver reassembles. Larger data belongs into a buffer.
 inline constexpr std::size_t kMessageBytesMax = 32 * 1024 * 1024;
-// How many times a call may be forwarded before it counts as lost in a circle. A walk over a graph of a million nodes that
+// How many times a call may be forwarded before it is considered to be in an endless circle. A walk over a graph of a million nodes that
 // forwards itself at each step would need a wider field: such a walk batches its steps (see examples).
 inline constexpr std::uint8_t kHopsMax = 255;
 
-// What travels with a call besides its function and payload, to whatever node runs it. header_of() and NamedCall write it into a frame, and
-// context_of() reads it; all other places copy it as a whole. `rove_here` keeps it while the function runs, and the answer is sent by it.
+// The part of a call, besides its function and payload, that travels with it to every node that runs it. header_of() and NamedCall write it
+// into a frame, and context_of() reads it; all other code copies it as a whole. `rove_here` keeps it while the function runs, and the
+// answer is sent by it.
 struct CallContext {
-    std::uint32_t generation = 0;  // of the caller's slot
-    NodeId node = kNoNode;         // that made the call, and gets the answer
+    std::uint32_t generation = 0;  // the caller's slot's
+    NodeId node = kNoNode;         // the node that made the call, and gets the answer
     std::uint16_t call = 0;        // the caller's slot
-    std::uint8_t hops = 0;         // how many times the call was sent on
+    std::uint8_t hops = 0;         // how many times the call was forwarded
     bool wants_reply = true;
     friend constexpr bool operator==(const CallContext&, const CallContext&) = default;
 };
 static_assert(sizeof(CallContext) == 12 && std::is_trivially_copyable_v<CallContext>);
 
-// The context of a call that its function sends on: the same caller waits for its end. Nothing: it may not be sent on again.
+// The context of a call that its function forwards: the same caller waits for its end. Nothing: it may not be forwarded again.
 [[nodiscard]] constexpr std::optional<CallContext> sent_on(CallContext call) {
     if (call.hops == kHopsMax) return std::nullopt;
     ++call.hops;
@@ -104,12 +105,12 @@ static_assert(sizeof(CallContext) == 12 && std::is_trivially_copyable_v<CallCont
 }
 
 // The context of a call that a function makes itself, while `call` runs it. Its caller is this node, and its hops count from 0. Nothing of
-// `call` is in it today; a budget would be (docs/changing-rove.md), and all places where functions make calls already pass what they have.
+// `call` is in it today; a budget would be (docs/changing-rove.md), and all code by which functions make calls already passes `call`.
 [[nodiscard]] constexpr CallContext made_within(const CallContext& /*call*/, bool wants_reply) {
     return {.wants_reply = wants_reply};
 }
 
-// Of a call, or of another frame that is answered as one or answers one.
+// The header of a call, or of another frame that is answered like a call or answers one.
 [[nodiscard]] constexpr FrameHeader header_of(const CallContext& call, Kind kind = Kind::call) {
     return {.kind = kind,
             .flags = call.wants_reply ? std::uint8_t{0} : kNoReply,
@@ -163,7 +164,7 @@ template <typename T>
     return call.flags & kNaming;
 }
 
-// Of a call, or of another frame that is answered as one.
+// The context of a call, or of another frame that is answered like a call.
 [[nodiscard]] constexpr CallContext context_of(const Frame& frame) {
     const FrameHeader& header = frame.header;
     return {.generation = header.generation,
@@ -173,7 +174,7 @@ template <typename T>
             .wants_reply = (header.flags & kNoReply) == 0};
 }
 
-// A call's frame but for its payload: the context, and how it names its function. `name`: the bytes for that, which outlive this.
+// A call's frame without its payload: the context, and how it names its function. `name`: the bytes for that, which outlive this.
 struct NamedCall {
     NamedCall(const CallContext& call, std::uint32_t handle) : header(header_of(call)) { header.handle = handle; }
     NamedCall(const CallContext& call, std::uint8_t naming, Bytes name) : header(header_of(call)), extra(name) {
@@ -196,7 +197,7 @@ struct CodeChunk {
     Digest package;
     std::uint32_t part = 0;
     std::uint32_t offset = 0;
-    std::uint32_t total_bytes = 0;  // of the part
+    std::uint32_t total_bytes = 0;  // size of the part
     std::uint32_t reserved = 0;
 };
 static_assert(sizeof(CodeChunk) == 48);
@@ -225,7 +226,7 @@ struct Either {
 };
 static_assert(sizeof(Either) == 48);
 
-// Extension of `part`. Parts of one whole arrive in their order, before the frame that needs them. A result is identified by the frame's
+// Extension of `part`. The parts of a whole arrive in their order, before the frame that needs them. A result is identified by the frame's
 // call and generation, a payload by a number that its sender counts up.
 struct Part {
     std::uint64_t number = 0;
@@ -242,7 +243,7 @@ struct Staged {
 };
 static_assert(sizeof(Staged) == 16);
 
-// In the extension of a call that carries its code: after this the manifest, one slice as stored, and zeros up to a multiple
+// Part of the extension of a call that contains its code: after this struct the manifest, one slice as stored, and zeros up to a multiple
 // of 16.
 struct InlineCode {
     std::uint32_t manifest_bytes = 0;

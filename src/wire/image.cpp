@@ -8,8 +8,8 @@
 namespace rove::wire {
 namespace {
 
-// The head is 16 numbers; what most images lack (data, constructors, unwind tables) is left out by the flags, so that a
-// counter increment with two imports stays under 200 bytes.
+// The head is 16 numbers; parts that most images lack (data, constructors, unwind tables) are left out by the flags, so that a counter
+// increment with two imports has less than 200 bytes.
 constexpr std::uint32_t kMagic = 0x31495652;  // "RVI1"
 constexpr std::uint8_t kHasData = 1;
 constexpr std::uint8_t kHasUnwind = 2;

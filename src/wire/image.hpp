@@ -47,9 +47,9 @@ struct Image {
     ByteBuffer data;                    // the initialised part of the data segment
     std::uint32_t data_bytes = 0;       // whole data segment, zero-filled after `data`
     std::uint32_t data_alignment = 16;  // a power of two, at most kAlignmentMax
-    std::uint32_t eh_frame_offset = 0;  // in the block; eh_frame_bytes 0: none
+    std::uint32_t eh_frame_offset = 0;  // offset in the block; eh_frame_bytes 0: none
     std::uint32_t eh_frame_bytes = 0;
-    std::uint32_t init_array_offset = 0;  // in the block: 8-byte function addresses, relocated like any other
+    std::uint32_t init_array_offset = 0;  // offset in the block: 8-byte function addresses, relocated like any other
     std::uint32_t init_array_count = 0;
     std::uint32_t fini_array_offset = 0;
     std::uint32_t fini_array_count = 0;
@@ -58,10 +58,10 @@ struct Image {
     friend bool operator==(const Image&, const Image&) = default;
 };
 
-// The most writable statics of one package; uninitialised ones cost nothing to send.
+// The largest writable statics of one package; uninitialised ones cost nothing to send.
 inline constexpr std::uint32_t kImageDataBytesMax = 64U * 1024 * 1024;
-// The most writable statics that a node keeps for all packages, unless it is told otherwise (CodeOptions::static_bytes_max). Bitcode
-// whose zero-initialised variables need more is not compiled.
+// The most writable statics that a node keeps for all packages, unless CodeOptions::static_bytes_max says otherwise. Bitcode whose
+// zero-initialised variables need more is not compiled.
 inline constexpr std::size_t kNodeStaticBytesMax = std::size_t{256} * 1024 * 1024;
 // The largest alignment of code and variables that travel: a page, because that is how the segments are aligned in memory.
 inline constexpr std::uint32_t kAlignmentMax = 4096;
@@ -73,10 +73,10 @@ inline constexpr std::string_view kAnchorPrefix = "rove.anchor.";
 // The name that replaces __dso_handle in shipped C++, in both forms: under its own name the linker would define it, as the address at which
 // an ELF file would begin.
 inline constexpr std::string_view kDsoHandle = "rove.dso_handle";
-// What code that has thread-local variables imports: libgcc's function for their addresses (bitcode/package/thread_locals.hpp).
+// The import of code that has thread-local variables: libgcc's function for their addresses (bitcode/package/thread_locals.hpp).
 inline constexpr const char* kGetThreadLocal = "__emutls_get_address";
-// Before the name of a thread-local variable that such code does not define: what gcc and clang call its control object with -femulated-tls.
-// A library that was compiled without that option has none.
+// Precedes the name of a thread-local variable that such code does not define: the name that gcc and clang give its control object with
+// -femulated-tls. A library that was compiled without that option has none.
 inline constexpr std::string_view kThreadLocalPrefix = "__emutls_v.";
 
 [[nodiscard]] ByteBuffer encode(const Image& image);

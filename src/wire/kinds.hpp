@@ -15,12 +15,13 @@
 
 namespace rove::wire {
 
-// The nodes that the header's `node` may name. A member may name others as well, because it sends on their calls and the answers to these.
+// The nodes that the header's `node` may name. A member may name others as well, because it forwards their calls and the answers to these.
 enum class Names : std::uint8_t {
-    anybody,   // a destination, to which the receiver passes it on, or nobody
-    caller,    // who made the call: its sender, or another one for whom a member speaks
-    sender,    // its sender, and nobody else
-    receiver,  // among the replies: whom it is for, which is the receiver, or another one to whom a member sends it on
+    anybody,  // a destination, to which the receiver passes it on, or none
+    caller,   // the node that made the call: its sender, or another one for which a member passes it on
+    sender,   // its sender only
+    // Among the replies: the destination, which is the receiver, or another one to which a member forwards it.
+    receiver,
 };
 
 // The way of a frame whose `node` is another than its receiver.
@@ -34,19 +35,19 @@ enum class Routed : std::uint8_t {
 // The meaning of the header's `hops`.
 enum class Hops : std::uint8_t {
     unused,
-    counted,    // how many times the call was sent on
+    counted,    // how many times the call was forwarded
     passed_on,  // 1: its sender, a member, passes it on for another
 };
 
-// The bytes of an extension that says itself how many it has: see extension_bytes().
+// The size of an extension that states its own size: see extension_bytes().
 inline constexpr std::size_t kAsItSays = ~std::size_t{0};
 
 // The extension of the frames of a kind. Its bytes are a multiple of 16.
 struct Extension {
     std::string_view holds = "";             // the struct in frame.hpp, or what decides which one it is
-    std::size_t bytes = 0;                   // that each frame has
-    std::array<std::size_t, 4> by_naming{};  // and a call, for each way in which it names its function
-    // At the end of all that, in a frame with the flag: what both ends must have agreed on (wire::control::kFeatures).
+    std::size_t bytes = 0;                   // size that each frame has
+    std::array<std::size_t, 4> by_naming{};  // added for a call, for each way in which it names its function
+    // Added at the end, in a frame with the flag: what both ends must have agreed on (wire::control::kFeatures).
     struct {
         std::uint8_t flag = 0;  // 0: there is none
         std::size_t bytes = 0;
@@ -60,15 +61,15 @@ struct KindRule {
     bool among_calls = false, among_replies = false;  // the rings in which it may arrive
     Names names = Names::anybody;
     Routed routed = Routed::no;
-    std::uint8_t flags = 0;         // that it may have
-    std::uint8_t plain_flags = 0;   // those of them with which it is plain
+    std::uint8_t flags = 0;         // flags that it may have
+    std::uint8_t plain_flags = 0;   // those of them that a plain frame may have
     std::uint8_t flags_always = 0;  // those of them that it must have
-    std::uint8_t flags_apart = 0;   // those of them that it never has all at once
+    std::uint8_t flags_apart = 0;   // those of them that it never has together
     Extension extension{};
     std::size_t payload_bytes_max = 0;
-    std::optional<std::size_t> payload_bytes_in_parts{};  // exactly, with kParts
+    std::optional<std::size_t> payload_bytes_in_parts{};  // the exact size, with kParts
     Hops hops = Hops::unused;
-    bool has_status = false;   // the form in which its function ran, or an error's code
+    bool has_status = false;   // the form in which its function ran, or an error code
     bool brings_code = false;  // so does a call that carries its code: see brings_code()
 };
 
@@ -88,7 +89,8 @@ inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
         .names = Names::caller,
         .flags = kNaming | kNoReply | kParts,
         .plain_flags = kNoReply,
-        // A call that is too large for a frame names its function: nobody would know whether its code is to be taken before its payload.
+        // A call that is too large for a frame names its function: otherwise it would be undefined whether its code is taken before its
+        // payload.
         .flags_apart = kInline | kParts,
         .extension = {.holds = "as it names its function",
                       .by_naming = {0, sizeof(FunctionId), sizeof(Either), kAsItSays}},
@@ -175,7 +177,7 @@ inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
         .among_calls = true,
         .among_replies = true,
         .names = Names::receiver,
-        .routed = Routed::to_caller,  // of a result; a payload's are for the receiver
+        .routed = Routed::to_caller,  // for a result; a payload is for the receiver
         .extension = {.holds = "Part", .bytes = sizeof(Part)},
         .payload_bytes_max = kPartBytesMax,
     },
@@ -197,17 +199,17 @@ static_assert([] {
     return true;
 }());
 
-// Precondition: it is a kind.
+// Precondition: `kind` is a kind.
 [[nodiscard]] constexpr const KindRule& rule_of(Kind kind) {
     return kKindRules[static_cast<std::size_t>(kind)];
 }
 
-// It ends a call, or is a part of what will.
+// Whether the frame ends a call, or is a part of a frame that will.
 [[nodiscard]] constexpr bool is_answer(Kind kind) {
     return rule_of(kind).routed == Routed::to_caller;
 }
 
-// Only nodes take code, and a client does not.
+// Whether the frame contains code, which only nodes accept, not clients.
 [[nodiscard]] constexpr bool brings_code(const FrameHeader& header) {
     return rule_of(header.kind).brings_code || (header.kind == Kind::call && naming_of(header) == kInline);
 }
@@ -217,14 +219,14 @@ static_assert([] {
     return (header.flags & ~rule.plain_flags) == 0;
 }
 
-// Whether a status is a form in which a function can have run, or an error's a code that there is. Kinds without one may have any number.
+// Whether a status is a form in which a function can have run, or an error's a known code. Kinds without a status may have any number.
 [[nodiscard]] constexpr bool has_known_status(const KindRule& rule, const FrameHeader& header) {
     if (!rule.has_status) return true;
     if ((header.flags & kError) == 0) return header.status <= static_cast<std::uint8_t>(RanAs::bitcode);
     return header.status != 0 && header.status <= static_cast<std::uint8_t>(ErrorCode::internal);
 }
 
-// `features`: that both ends have.
+// `features`: those that both ends have.
 [[nodiscard]] constexpr bool is_agreed(const KindRule& rule, const FrameHeader& header, std::uint32_t features) {
     const auto& added = rule.extension.added;
     return (header.flags & added.flag) == 0 || (features & added.feature) != 0;
@@ -235,12 +237,12 @@ static_assert([] {
     return (header.flags & added.flag) != 0 ? added.bytes : 0;
 }
 
-// The extension of a call that has passed wrong_shape(), without what is added to it: what names its function.
+// The part of the extension of a call that names its function, without what is added to it. The call has passed wrong_shape().
 [[nodiscard]] constexpr Bytes name_in(const Frame& call) {
     return call.extra.first(call.extra.size() - added_bytes(rule_of(Kind::call), call.header));
 }
 
-// Whether the frame is of that kind, with a shape that needs no further check. `features`: that both ends have. `kRules`: for tests.
+// Whether the frame is of that kind, with a shape that needs no further check. `features`: those that both ends have. `kRules`: for tests.
 template <Kind kKind, const auto& kRules = kKindRules>
 [[nodiscard]] constexpr bool is_plain(const Frame& frame, [[maybe_unused]] std::uint32_t features) {
     constexpr const KindRule& kRule = kRules[static_cast<std::size_t>(kKind)];
@@ -290,7 +292,7 @@ template <Kind kKind, const auto& kRules = kKindRules>
     return {};
 }
 
-// The same for a frame of any kind, or of none.
+// The same for a frame of any kind, or of an unknown one.
 [[nodiscard]] inline std::string_view wrong_shape(const Frame& frame, bool among_calls, std::uint32_t features) {
     const auto index = static_cast<std::size_t>(frame.header.kind);
     if (index >= kKindRules.size()) return "of no known kind";

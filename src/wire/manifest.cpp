@@ -36,7 +36,7 @@ Result<std::vector<std::string>> take_names(Reader& in, std::string_view what, s
             return fail(ErrorCode::invalid, "package manifest: one of the {} is no name", what);
         names.emplace_back(name);
     }
-    // Sorted and not hashed: a peer that knows the hash could choose names that collide.
+    // Sorted and not hashed, because a peer that knows the hash could choose names that collide.
     std::vector<std::string_view> sorted(names.begin(), names.end());
     std::sort(sorted.begin(), sorted.end());
     if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); in.ok() && twice != sorted.end())
@@ -51,7 +51,7 @@ ByteBuffer compressed(const ByteBuffer& rows) {
     return packed;
 }
 
-// Nothing is left of what does not become as many bytes.
+// Empty if the data does not decompress to that many bytes.
 ByteBuffer take_compressed(Reader& in, std::size_t bytes) {
     const Bytes packed = in.take(in.number<std::uint32_t>());
     ByteBuffer rows(bytes);

@@ -24,11 +24,11 @@ enum class Compression : std::uint8_t { none = 0, zstd = 1 };
 // One form of the package for one target.
 struct Slice {
     std::string triple;
-    Forms form = Forms::image;  // one of them
+    Forms form = Forms::image;  // image or bitcode, not both
     Compression compression = Compression::none;
     std::uint32_t raw_bytes = 0;     // uncompressed
-    std::uint32_t stored_bytes = 0;  // as it travels and as it is in the file
-    SliceHash hash;                  // of the stored bytes, so that a slice is verified before it is decompressed
+    std::uint32_t stored_bytes = 0;  // size as it is sent and as it is in the file
+    SliceHash hash;                  // hash of the stored bytes, so that a slice is verified before it is decompressed
     friend bool operator==(const Slice&, const Slice&) = default;
 };
 
@@ -36,12 +36,12 @@ struct Manifest {
     std::string name;
     std::uint16_t abi = 0;
     bool interface = false;
-    // Its code stays loaded for as long as the node, because an address of its functions, constants or labels may be kept somewhere after a
-    // call has ended (bitcode/package/pinning.hpp).
+    // Its code stays loaded for as long as the node lives, because an address of its functions, constants or labels may be kept somewhere
+    // after a call has ended (bitcode/package/pinning.hpp).
     bool pinned = false;
     std::vector<std::string> entries;
     std::vector<std::string> exports;       // an interface's names, functions and data alike
-    std::vector<std::string> imports;       // names to be found on the node
+    std::vector<std::string> imports;       // names that the node must provide
     std::vector<std::string> dependencies;  // bare sonames
     // A row for the package as a whole (its constructors, its exports, its statics' initial values), then one for each entry: a bit for each
     // import that it needs, the lowest bit of a byte first. If a node lacks an import, the entries that do not need it still run; an import that
@@ -66,16 +66,16 @@ private:
 // Bounds of a manifest; a manifest beyond them is refused.
 inline constexpr std::size_t kManifestBytesMax = 64 * 1024;      // ~1000 names of 60 bytes; one code frame carries it
 inline constexpr std::size_t kSliceBytesMax = 64 * 1024 * 1024;  // a large C++ module; 1/4 of the default code budget
-inline constexpr std::size_t kNamesMax = 8192;  // in all lists together: with six bytes each they fill a manifest
+inline constexpr std::size_t kNamesMax = 8192;  // in all lists together: at six bytes each they fill a manifest
 inline constexpr std::size_t kEntriesMax =
-    1024;  // of those; a node makes an id and a handle of each, in 0.5 ms for all
+    1024;  // entries among them; a node makes an id and a handle of each, in 0.5 ms for all
 inline constexpr std::size_t kNameBytesMax = 1024;  // long enough for mangled template names
 // Names are printed, looked up and compared: printable ASCII without spaces, 1 to kNameBytesMax characters.
 [[nodiscard]] bool is_name(std::string_view text);
 inline constexpr std::size_t kSlicesMax = 64;
 
 [[nodiscard]] ByteBuffer encode(const Manifest& manifest);
-// unsupported: the manifest is beyond one of these bounds; says which, and by what.
+// unsupported: the manifest exceeds one of these bounds; the message says which, and by how much.
 [[nodiscard]] Status check_bounds(const Manifest& manifest);
 // Checks every length, count and name (printable, no '/' in dependencies), and that no bytes are left over.
 [[nodiscard]] Result<Manifest> decode_manifest(Bytes bytes);

@@ -25,13 +25,13 @@ std::size_t size_of(std::uint8_t encoding) {
     return (encoding & 0x0FU) == kSigned8 ? 8 : 4;
 }
 
-// The part that records of functions share.
+// The part that the records of functions share.
 struct Common {
     std::uint8_t code = 0;  // encoding of a function's start
     std::uint8_t exceptions = kOmitted;
 };
 
-// One record, from after its length. Positions count from the block's begin.
+// One record, after its length. Positions count from the block's beginning.
 class Record {
 public:
     Record(Bytes block, std::size_t at, std::size_t bytes) : block_(block), at_(at), end_(at + bytes) {}
@@ -51,7 +51,7 @@ public:
         at_ += sizeof value;
         return value;
     }
-    // Seven bits a byte, the lowest first.
+    // Reads a number of seven bits a byte, the lowest first.
     std::uint64_t variable() {
         std::uint64_t value = 0;
         for (unsigned shift = 0; ok_; shift += 7) {
@@ -72,7 +72,7 @@ public:
         at_ += zero + 1;
         return rest.substr(0, zero);
     }
-    // The target of a pointer, in the block; nothing: outside of it, or less than `room` bytes from its end.
+    // Reads a pointer: its target in the block; nothing: the target is outside of it, or less than `room` bytes from its end.
     std::optional<std::size_t> pointer(std::uint8_t encoding, std::size_t room) {
         const auto here = static_cast<std::int64_t>(at_);
         const std::int64_t distance =
@@ -84,14 +84,14 @@ public:
         return target;
     }
     [[nodiscard]] bool reaches(std::size_t begin, std::uint64_t bytes) const { return bytes <= block_.size() - begin; }
-    // A pointer of zeros only: there is no such table.
+    // Reads a pointer. True: it is zero, so there is no such table.
     [[nodiscard]] bool points_nowhere(std::uint8_t encoding) const {
         const std::size_t size = std::min(size_of(encoding), left());
         return std::all_of(block_.begin() + static_cast<std::ptrdiff_t>(at_),
                            block_.begin() + static_cast<std::ptrdiff_t>(at_ + size),
                            [](std::byte byte) { return byte == std::byte{0}; });
     }
-    // The next `bytes` as a record of their own; this one continues after them.
+    // Takes the next `bytes` as a separate record; this one continues after them.
     Record part(std::uint64_t bytes) {
         if (bytes > left()) ok_ = false;
         Record inner(block_, at_, ok_ ? static_cast<std::size_t>(bytes) : 0);
@@ -109,8 +109,8 @@ bool is_known(std::uint8_t encoding) {
     return encoding == (kFromItself | kSigned4) || encoding == (kFromItself | kSigned8);
 }
 
-// Each once, in the order in which compilers write them. libgcc reads no further than 'R', or than a mark that it does not know before it: in
-// another order it would take other encodings than this check.
+// Whether each mark occurs once, in the order in which compilers write them. libgcc reads no further than 'R', or than a mark that it does
+// not know before it: in another order it would take other encodings than this check.
 bool are_as_written(std::string_view marks) {
     constexpr std::string_view order = "PLRSB";
     std::size_t from = 0;
@@ -128,7 +128,7 @@ Result<Common> take_common(Record record) {
     (void)record.variable();  // unit of code positions
     (void)record.variable();  // unit of stack positions; signed, of the same length
     (void)(version == 1 ? record.number<std::uint8_t>() : record.variable());  // the register of the return address
-    // Without "R" functions' addresses are absolute, which those of an image cannot be.
+    // Without "R" the addresses of functions are absolute, which an image cannot have.
     if (!record.ok() || !marks.starts_with('z')) return tl::unexpected<Error>(malformed("with absolute addresses"));
     if (!are_as_written(marks.substr(1)))
         return tl::unexpected<Error>(malformed("with unknown marks, or marks in another order than compilers write"));
@@ -171,7 +171,7 @@ Status take_function(Record record, const Common& common) {
 }  // namespace
 
 Status check_unwind_table(const UnwindTable& table) {
-    std::unordered_map<std::size_t, Common> commons;  // by where their records begin
+    std::unordered_map<std::size_t, Common> commons;  // by the offsets of their records
     const std::size_t end = table.offset + table.bytes;
     for (std::size_t at = table.offset; end - at >= 4;) {
         std::uint32_t bytes = 0;
@@ -185,7 +185,7 @@ Status check_unwind_table(const UnwindTable& table) {
         at += sizeof bytes;
         if (bytes < 4 || bytes > end - at) return tl::unexpected<Error>(malformed("with a record longer than itself"));
         Record record(table.block, at, bytes);
-        const auto back = record.number<std::uint32_t>();  // to the common record; 0: this is one
+        const auto back = record.number<std::uint32_t>();  // distance to the common record; 0: this is one
         if (back == 0) {
             ROVE_TRY(commons[begin], take_common(record));
         } else {

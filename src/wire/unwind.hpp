@@ -9,14 +9,13 @@ namespace rove::wire {
 
 struct UnwindTable {
     Bytes block;             // the code that contains the table
-    std::size_t offset = 0;  // of the table in the block; it lies inside
-    std::size_t bytes = 0;   // of the table
+    std::size_t offset = 0;  // offset of the table in the block, which contains it
+    std::size_t bytes = 0;   // size of the table
 };
 
-// Walks all records up to the word of zeros that ends the table: their lengths, the common record that each function's
-// points to, the encodings, and that the code, the personality routine and the exception table of each are inside the
-// block. The instructions about the function's own stack are not interpreted: only exceptions that pass through this
-// code follow them.
+// Checks all records up to the word of zeros that ends the table: their lengths, the common record to which each function's points, the
+// encodings, and that the code, the personality routine and the exception table of each are inside the block. The instructions about the
+// function's own stack are not interpreted: only exceptions that pass through this code follow them.
 [[nodiscard]] Status check_unwind_table(const UnwindTable& table);
 
 }  // namespace rove::wire
