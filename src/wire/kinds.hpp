@@ -286,7 +286,7 @@ template <Kind kKind, const auto& kRules = kKindRules>
         return "that does not say which parts it is made of";
     if (rule.kind == Kind::part && among_calls) {
         const auto part = copy_of<Part>(frame.extra);
-        // No bytes, of a whole of 0 bytes: the payload is withdrawn.
+        // No bytes, with a total size of 0: the payload is withdrawn.
         if (frame.payload.empty() != (part.total_bytes == 0)) return "of nothing";
     }
     return {};
