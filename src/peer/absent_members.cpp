@@ -17,6 +17,11 @@ ByteBuffer whole(wire::FrameHeader header, Bytes extra, Bytes payload) {
     frame.insert(frame.end(), payload.begin(), payload.end());
     return frame;
 }
+wire::FrameHeader header_of(const ByteBuffer& frame) {
+    wire::FrameHeader header;
+    std::memcpy(&header, frame.data(), wire::kHeaderBytes);
+    return header;
+}
 
 }  // namespace
 
@@ -164,29 +169,49 @@ AbsentMembers::Kept AbsentMembers::keep(Member& member, const wire::FrameHeader&
         is_next = has_parts;
     }
     const bool fits = is_next && member.bytes + cost + to_come <= kKeptBytesMax && bytes_ + cost <= kKeptBytesOfAllMax;
-    if (header.kind == wire::Kind::part) {
-        // A result of which a part was lost is of no use: the reply after its parts becomes an error.
-        if (!fits) {
-            member.in_parts.erase(call);
-            return Kept::yes;
+    const bool is_part = header.kind == wire::Kind::part;
+    const bool is_kept = fits && [&] {
+        try {
+            if (is_part) member.in_parts.insert_or_assign(call, at);
+            member.frames.push_back({whole(header, extra, payload), cost, at});
+        } catch (const std::bad_alloc&) {
+            return false;
         }
-        member.in_parts.insert_or_assign(call, at);
-    } else {
-        member.in_parts.erase(call);
-        if (!fits)
-            return keep_error(member, header, "the result could not be kept while its caller's node was not reached",
-                              now);
+        member.bytes += cost;
+        bytes_ += cost;
+        return true;
+    }();
+    if (!is_kept) {
+        drop_parts(member, call);
+        // A result of which a part was lost is of no use: the reply after its parts becomes an error.
+        return is_part ? Kept::yes
+                       : keep_error(member, header,
+                                    "the result could not be kept while its caller's node was not reached", now);
     }
-    member.frames.push_back({whole(header, extra, payload), cost, at});
-    member.bytes += cost;
-    bytes_ += cost;
+    if (!is_part) member.in_parts.erase(call);
     return Kept::yes;
+}
+
+// Parts that were kept before dropped_until leave with drop_old() or met().
+void AbsentMembers::drop_parts(Member& member, const Call& call) {
+    const auto began = member.in_parts.find(call);
+    if (began == member.in_parts.end()) return;
+    if (began->second > member.dropped_until)
+        std::erase_if(member.frames, [&](const KeptFrame& frame) {
+            const wire::FrameHeader header = header_of(frame.bytes);
+            if (header.kind != wire::Kind::part || Call(header.node, header.call, header.generation) != call)
+                return false;
+            member.bytes -= frame.cost;
+            bytes_ -= frame.cost;
+            return true;
+        });
+    member.in_parts.erase(began);
 }
 
 // Keeps as much of the error's text as kKeptErrorTextMax allows. If a type's name precedes the message, the message is cut.
 AbsentMembers::Kept AbsentMembers::keep_error(Member& member, wire::FrameHeader header, std::string_view text,
                                               TimePoint now) {
-    member.in_parts.erase({header.node, header.call, header.generation});
+    drop_parts(member, {header.node, header.call, header.generation});
     if (errors_ >= kKeptErrorsMax || member.errors >= kKeptErrorsOfMemberMax) return Kept::full;
     if ((header.flags & wire::kError) == 0) {
         header.flags = wire::kError;

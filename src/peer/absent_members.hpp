@@ -97,7 +97,8 @@ public:
 
     // Why there is no link; nothing: nothing is known of the member.
     [[nodiscard]] std::optional<std::string> why(NodeId member) const EXCLUDES(mutex_);
-    // Keeps a reply, or a part of one, within the bounds above.
+    // Keeps a reply, or a part of one, within the bounds above. If one part of a result is not kept, for want of room or of memory, none is, and
+    // its reply becomes an error. Throws std::bad_alloc if there is no memory for that error.
     [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now)
         EXCLUDES(mutex_);
     // For all members together: bytes of results, and errors.
@@ -124,6 +125,8 @@ private:
         std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when
     };
     void drop_first(Member& member) REQUIRES(mutex_);
+    // What was kept of a result whose reply was not. Needs no memory.
+    void drop_parts(Member& member, const Call& call) REQUIRES(mutex_);
     void orphan(SentOn& calls, const std::string& why) REQUIRES(mutex_);
     [[nodiscard]] Kept keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now)
         REQUIRES(mutex_);

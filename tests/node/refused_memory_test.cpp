@@ -3,11 +3,13 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstring>
 #include <optional>
 
 #include "../watched_new.hpp"
 #include "base/descriptor.hpp"
 #include "fabric/local.hpp"
+#include "peer/absent_members.hpp"
 #include "peer/spare_memory.hpp"
 #include "process.hpp"
 #include "rove/rove.h"
@@ -15,10 +17,13 @@
 
 namespace {
 thread_local bool is_refused = false;
-}
+thread_local unsigned granted = 0;  // before it is refused
+}  // namespace
 
 void rove::test::asked_for(std::size_t /*bytes*/) {
-    if (is_refused) throw std::bad_alloc();
+    if (!is_refused) return;
+    if (granted == 0) throw std::bad_alloc();
+    --granted;
 }
 
 namespace rove::test {
@@ -26,7 +31,11 @@ namespace {
 
 class Refused {
 public:
-    Refused() { is_refused = true; }
+    // All but the first allocations.
+    explicit Refused(unsigned first = 0) {
+        granted = first;
+        is_refused = true;
+    }
     ~Refused() { is_refused = false; }
     Refused(const Refused&) = delete;
 };
@@ -52,6 +61,54 @@ TEST(RefusedMemory, LargeBytesGoBackWithoutAny) {
         const auto other = std::make_shared<SpareMemory>();
         const Refused here;
         EXPECT_THROW((void)other->take(kBytes), std::bad_alloc);
+    }
+}
+
+// Each allocation of each step in turn, and all that follow in that step.
+TEST(RefusedMemory, AResultInPartsIsKeptWholeOrNotAtAll) {
+    constexpr unsigned kSteps = 3, kMost = 20;
+    const wire::FrameHeader reply{.kind = wire::Kind::reply, .flags = wire::kParts, .generation = 1, .node = 1};
+    wire::FrameHeader part = reply;
+    part.kind = wire::Kind::part;
+    part.flags = 0;
+    const ByteBuffer half(10);
+    const auto keep = [&](AbsentMembers& absent, unsigned step) {
+        const wire::Part of{.offset = 10 * step, .total_bytes = 20};
+        return step < 2 ? absent.keep(1, part, std::as_bytes(std::span(&of, 1)), half, Clock::now())
+                        : absent.keep(1, reply, {}, {}, Clock::now());
+    };
+    for (unsigned refused_step = 0; refused_step < kSteps; ++refused_step) {
+        unsigned first = 0;
+        for (bool in_want = true; in_want && first < kMost; ++first) {
+            AbsentMembers absent;
+            absent.lost(1, {}, "cut");
+            bool is_told = true;
+            for (unsigned step = 0; step < kSteps; ++step) {
+                std::optional<Refused> here;
+                if (step == refused_step) here.emplace(first);
+                try {
+                    (void)keep(absent, step);
+                } catch (const std::bad_alloc&) {
+                    is_told = false;
+                }
+                if (here) in_want = granted == 0;
+            }
+            const auto frames = absent.met(1, {}).frames;
+            EXPECT_EQ(absent.kept_bytes() + absent.kept_errors(), 0U);
+            std::vector<wire::FrameHeader> kept(frames.size());
+            for (std::size_t i = 0; i < kept.size(); ++i)
+                std::memcpy(static_cast<void*>(&kept[i]), frames[i].data(), sizeof kept[i]);
+            SCOPED_TRACE(testing::Message() << "step " << refused_step << ", allocation " << first);
+            if (kept.size() == kSteps) {
+                EXPECT_EQ(kept[2].flags, wire::kParts);
+                continue;
+            }
+            EXPECT_TRUE(in_want);
+            ASSERT_EQ(kept.size(), is_told ? 1U : 0U);
+            if (is_told) EXPECT_EQ(kept[0].flags, wire::kError);
+        }
+        EXPECT_GT(first, 1U);
+        EXPECT_LT(first, kMost);
     }
 }
 
