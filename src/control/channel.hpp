@@ -68,8 +68,8 @@ public:
     // Used after the meeting: written when the other end takes it. If that leaves more than kUnsentBytesMax, the channel is closed.
     void say(ByteBuffer message);
     void close();
-    // Sends the reason first, if it can be written at once.
-    void close(const wire::control::Goodbye& goodbye);
+    // Sends the reason first, if it can be written at once and there is memory for it.
+    void close(const wire::control::Goodbye& goodbye) noexcept;
     // Returns the socket's descriptor, non-blocking: the channel has none any more. Negative: it was closed.
     [[nodiscard]] int release();
 
