@@ -5,8 +5,6 @@
 namespace rove::control {
 namespace {
 
-// How often the node looks for functions that wait for each other's locks.
-constexpr auto kDeadlockLook = std::chrono::seconds(1);
 // Turns an exception into an error. The libraries used here throw only when descriptors, threads or memory have run out.
 template <typename Work>
 auto without_exceptions(const std::string& what, Work&& work) -> decltype(work()) {
@@ -17,20 +15,19 @@ auto without_exceptions(const std::string& what, Work&& work) -> decltype(work()
     }
 }
 
-asio::awaitable<void> look_for_deadlocks(ControlThread& thread, const Host& host) {
-    for (;;) {
-        co_await thread.pause(kDeadlockLook);
-        host.every_second();
-    }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Control>> Control::create(Host host) {
     return without_exceptions("a node's control thread cannot be started", [&]() -> Result<std::unique_ptr<Control>> {
         std::unique_ptr<Control> control(new Control(std::move(host)));
-        control->thread_.start([&listener = control->listener_] { listener.go_on(); });
-        control->thread_.spawn(look_for_deadlocks(control->thread_, control->host_), "looking for deadlocks");
+        // Not in a conversation, which would end for ever when memory runs out.
+        control->thread_.start(
+            [&listener = control->listener_, &host = control->host_, next = Clock::now() + kTurnMax]() mutable {
+                listener.go_on();
+                if (Clock::now() < next) return;
+                next = Clock::now() + kTurnMax;
+                host.every_second();
+            });
         return control;
     });
 }

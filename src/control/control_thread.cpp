@@ -29,7 +29,7 @@ void ControlThread::start(std::function<void()> between) {
     thread_ = rove::start_thread([this, between = std::move(between)] {
         for (;;) try {
                 between();
-                if (io_->run_one() == 0) return;
+                if (io_->run_one_for(kTurnMax) == 0 && io_->stopped()) return;
             } catch (const std::exception& error) {  // out of memory, in a handler: the others continue
                 log().error("{}: the control thread: {}", name_(), error.what());
                 std::this_thread::sleep_for(kMemoryPause);

@@ -55,6 +55,9 @@ private:
     asio::io_context* io_ GUARDED_BY(mutex_) = nullptr;
 };
 
+// The longest time from one turn of the control thread to the next one: how often a node looks for deadlocks.
+inline constexpr auto kTurnMax = std::chrono::seconds(1);
+
 class ControlThread {
 public:
     using Connected = Result<std::shared_ptr<PeerState>>;
@@ -62,7 +65,8 @@ public:
     explicit ControlThread(std::function<std::string()> name);  // `name`: the node's, for messages
     ControlThread(const ControlThread&) = delete;
 
-    // `between` is called before each turn. Throws if no thread is available.
+    // `between` is called before each turn, and every kTurnMax if nothing happens. If it throws, it is called again after a pause. Throws if no
+    // thread is available.
     void start(std::function<void()> between);
     [[nodiscard]] bool is_running() const { return thread_.joinable(); }
     [[nodiscard]] asio::io_context& io() { return *io_; }
