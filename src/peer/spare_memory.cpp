@@ -4,9 +4,20 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <utility>
 
 namespace rove {
+namespace {
+
+// Without words where there is no memory for them either.
+tl::unexpected<Error> none_for(std::size_t bytes) try {
+    return fail(ErrorCode::overloaded, "this machine has no memory for {} bytes that arrive", bytes);
+} catch (const std::bad_alloc&) {
+    return tl::unexpected<Error>(no_memory());
+}
+
+}  // namespace
 
 LargeBytes::LargeBytes(LargeBytes&& other) noexcept
     : home_(std::move(other.home_)),
@@ -44,7 +55,8 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
     LargeBytes taken;
     taken.size_ = bytes;
     if (bytes < kMappedPayloadBytesMin) {
-        taken.heap_.reset(new std::byte[bytes]);  // not cleared
+        taken.heap_.reset(new (std::nothrow) std::byte[bytes]);  // not cleared
+        if (!taken.heap_) return none_for(bytes);
         taken.place_ = {taken.heap_.get(), bytes};
         return taken;
     }
@@ -64,7 +76,11 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
             return taken;
         }
         // A place for each that may come back: giving back takes no memory.
-        if (const std::size_t places = kept_.size() + away_ + 1; kept_.capacity() < places) kept_.reserve(2 * places);
+        if (const std::size_t places = kept_.size() + away_ + 1; kept_.capacity() < places) try {
+                kept_.reserve(2 * places);
+            } catch (const std::bad_alloc&) {
+                return none_for(bytes);
+            }
         ++away_;
     }
     void* const memory =
@@ -72,7 +88,7 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
     if (memory == MAP_FAILED) {
         const MutexLock lock(mutex_);
         --away_;
-        return fail(ErrorCode::overloaded, "this machine has no memory for {} bytes that arrive", bytes);
+        return none_for(bytes);
     }
     (void)madvise(memory, wanted, MADV_HUGEPAGE);  // a fault for 2 MiB, where the kernel can
     taken.home_ = shared_from_this();

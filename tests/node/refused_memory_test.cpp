@@ -56,11 +56,19 @@ TEST(RefusedMemory, LargeBytesGoBackWithoutAny) {
         memory->trim(Clock::now() + 2 * kSpareFor);
         EXPECT_TRUE(memory->is_empty());
     }
-    // Where there is none for the list of what is kept nothing is taken.
-    {
-        const auto other = std::make_shared<SpareMemory>();
-        const Refused here;
-        EXPECT_THROW((void)other->take(kBytes), std::bad_alloc);
+}
+
+// Neither for the bytes on the heap, nor for the list of what is kept, nor for the words of the error.
+TEST(RefusedMemory, LargeBytesForWhichThereIsNoneAreAnError) {
+    const auto memory = std::make_shared<SpareMemory>();
+    for (const std::size_t bytes : {std::size_t{100}, std::size_t{1} << 20U}) {
+        const auto refused = [&] {
+            const Refused here;
+            return memory->take(bytes);
+        }();
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
+        EXPECT_TRUE(memory->take(bytes));
     }
 }
 
