@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <exception>
+#include <new>
 
 #include "base/float_environment.hpp"
 #include "base/log.hpp"
@@ -33,8 +34,9 @@ Status OwnThreads::start(unsigned count) {
 
 // The new thread takes the lock first of all.
 Status OwnThreads::add(void (*serves)(void* argument, Lock& lock, One& self), void* argument) {
-    One& own = threads_.emplace_back(this);
+    const std::size_t before = threads_.size();
     try {
+        One& own = threads_.emplace_back(this);
         own.thread = start_thread([this, &own, serves, argument] {
             // A function may cancel the thread that it runs on. The thread would end later, in the node's code, while it holds the node's
             // lock.
@@ -46,13 +48,20 @@ Status OwnThreads::add(void (*serves)(void* argument, Lock& lock, One& self), vo
             --live_;
         });
     } catch (const std::exception& error) {  // no thread, or no memory for one
-        threads_.pop_back();
-        return fail(ErrorCode::overloaded,
-                    "{} can have no thread of its own any more ({}); is there a limit of processes or of memory?",
-                    name_(), error.what());
+        if (threads_.size() > before) threads_.pop_back();
+        return no_thread(error.what());
     }
     ++live_;
     return {};
+}
+
+// Without words where there is no memory for them either.
+tl::unexpected<Error> OwnThreads::no_thread(std::string_view why) const try {
+    return fail(ErrorCode::overloaded,
+                "{} can have no thread of its own any more ({}); is there a limit of processes or of memory?", name_(),
+                why);
+} catch (const std::bad_alloc&) {
+    return tl::unexpected<Error>(no_memory());
 }
 
 bool OwnThreads::make_enough(unsigned more) {

@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -82,7 +83,7 @@ public:
     [[nodiscard]] unsigned gatherings() const REQUIRES(lock_of<EngineLock>) { return gatherings_; }
     void begin_gathering() REQUIRES(lock_of<EngineLock>) { ++gatherings_; }
     void end_gathering() REQUIRES(lock_of<EngineLock>) { --gatherings_; }
-    // The calling thread, one of these, stays in its function for ever: another one takes its place.
+    // The calling thread, one of them, stays in its function for ever: another one takes its place. overloaded: none does.
     [[nodiscard]] Status keep_mine() REQUIRES(lock_of<EngineLock>);
     // The calling thread, one of these, which is kept, uses nothing of the node from now on.
     static void rest_mine() { mine_->is_at_rest.store(true, std::memory_order_release); }
@@ -93,6 +94,8 @@ public:
     [[nodiscard]] bool part_with_all(std::vector<std::thread>& ended) REQUIRES(lock_of<EngineLock>);
 
 private:
+    [[nodiscard]] tl::unexpected<Error> no_thread(std::string_view why) const;
+
     Lead& lead_;
     const std::function<std::string()> name_;
     std::deque<One> threads_ GUARDED_BY(lock_of<EngineLock>);

@@ -9,6 +9,7 @@
 #include "../watched_new.hpp"
 #include "base/descriptor.hpp"
 #include "fabric/local.hpp"
+#include "idle_lead.hpp"
 #include "peer/absent_members.hpp"
 #include "peer/spare_memory.hpp"
 #include "process.hpp"
@@ -117,6 +118,25 @@ TEST(RefusedMemory, AResultInPartsIsKeptWholeOrNotAtAll) {
         }
         EXPECT_GT(first, 1U);
         EXPECT_LT(first, kMost);
+    }
+}
+
+// Their list takes memory for some at a time.
+TEST(RefusedMemory, AThreadOfTheNodesOwnForWhichThereIsNoneIsAnError) {
+    constexpr unsigned kThreads = 20;
+    IdleLead idle;
+    for (unsigned made = 0; made < kThreads; ++made) {
+        const auto add = [&idle]() REQUIRES(lock_of<EngineLock>) {
+            return idle.own_threads.add([](void*, OwnThreads::Lock&, OwnThreads::One&) {}, nullptr);
+        };
+        const Status refused = idle.under_lock([&]() REQUIRES(lock_of<EngineLock>) {
+            const Refused here;
+            return add();
+        });
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
+        EXPECT_EQ(idle.under_lock([&]() REQUIRES(lock_of<EngineLock>) { return idle.own_threads.made(); }), made);
+        ASSERT_TRUE(idle.under_lock(add));
     }
 }
 
