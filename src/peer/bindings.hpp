@@ -61,8 +61,8 @@ public:
             recent_ = {};
         }
         recent_[place_of(function)] = {};
+        young_.by_handle[handle] = function;  // first, because memory may run out before the next line
         young_.by_function[function] = handle;
-        young_.by_handle[handle] = function;
     }
     // The peer does not know this handle of the function any more. What it meant is still known: calls by it may be on their way.
     void forget(const FunctionId& function, std::uint32_t handle) {

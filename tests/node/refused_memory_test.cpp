@@ -11,6 +11,7 @@
 #include "fabric/local.hpp"
 #include "idle_lead.hpp"
 #include "peer/absent_members.hpp"
+#include "peer/bindings.hpp"
 #include "peer/spare_memory.hpp"
 #include "process.hpp"
 #include "rove/rove.h"
@@ -119,6 +120,28 @@ TEST(RefusedMemory, AResultInPartsIsKeptWholeOrNotAtAll) {
         EXPECT_GT(first, 1U);
         EXPECT_LT(first, kMost);
     }
+}
+
+// What a peer's handle means is known before it is used.
+TEST(RefusedMemory, AHandleThatIsUsedHasAMeaning) {
+    constexpr unsigned kMost = 20;
+    FunctionId function{};
+    unsigned first = 0;
+    for (bool is_learnt = false; !is_learnt && first < kMost; ++first) {
+        Bindings bindings;
+        bindings.expect();
+        try {
+            const Refused here(first);
+            bindings.learn(function, 10);
+            is_learnt = true;
+        } catch (const std::bad_alloc&) {
+        }
+        const auto handle = bindings.handle_of(function);
+        EXPECT_EQ(handle.has_value(), is_learnt);
+        if (handle) EXPECT_EQ(bindings.function_of(*handle), function);
+    }
+    EXPECT_GT(first, 2U);
+    EXPECT_LT(first, kMost);
 }
 
 // Their list takes memory for some at a time.
