@@ -256,10 +256,12 @@ CompilerProcesses& CompilerProcesses::of_process() {
 }
 
 Result<CompilerProcess> CompilerProcesses::take() {
+    std::optional<CompilerProcess> spare;  // ends after the lock is released: that may take a second
     {
         const MutexLock lock(mutex_);
-        if (auto spare = std::exchange(spare_, std::nullopt); spare && !spare->has_ended()) return std::move(*spare);
+        spare = std::exchange(spare_, std::nullopt);
     }
+    if (spare && !spare->has_ended()) return std::move(*spare);
     return CompilerProcess::begin();
 }
 
@@ -270,7 +272,9 @@ void CompilerProcesses::give_back(CompilerProcess process) {
         if (!another) return;
         process = std::move(*another);
     }
+    std::optional<CompilerProcess> former;  // ends after the lock is released
     const MutexLock lock(mutex_);
+    former = std::exchange(spare_, std::nullopt);
     spare_.emplace(std::move(process));
 }
 

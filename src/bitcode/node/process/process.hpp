@@ -54,7 +54,7 @@ private:
 // The compiling processes that this process has, for all of its nodes: one for each compile that runs now, and at most one spare.
 //
 // Threads: any. Invariants: each compile has a process for itself; only the spare one is shared, under the lock, which is not held while a
-// process begins or compiles.
+// process begins, compiles or ends.
 class CompilerProcesses {
 public:
     // The child of a fork begins its own.
