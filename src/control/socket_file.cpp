@@ -27,6 +27,7 @@ struct Files {
     // Held while a file is made or removed, so that the thread that ends the process sees every file that exists.
     Mutex mutex;
     struct Made {
+        const SocketFile* of;  // a path may be that of several: somebody may have removed the file of the first
         std::string path;
         dev_t device;
         ino_t inode;
@@ -89,26 +90,26 @@ PathLock::~PathLock() {
 void SocketFile::make(const std::string& path, const std::function<bool()>& bind) {
     Files& all = all_files();
     const MutexLock lock(all.mutex);
-    all.made.push_back({.path = path});  // first, because it may throw
+    all.made.push_back({.of = this, .path = path});  // first, because it may throw
     struct stat facts{};
     if (bind() && lstat(path.c_str(), &facts) == 0) {
         all.made.back().device = facts.st_dev;
         all.made.back().inode = facts.st_ino;
-        path_ = path;
+        is_made_ = true;
     } else {
         all.made.pop_back();
     }
 }
 
 void SocketFile::remove() {
-    if (path_.empty()) return;
+    if (!is_made_) return;
     Files& all = all_files();
     const MutexLock lock(all.mutex);
     const auto mine =
-        std::find_if(all.made.begin(), all.made.end(), [this](const auto& each) { return each.path == path_; });
+        std::find_if(all.made.begin(), all.made.end(), [this](const auto& each) { return each.of == this; });
     mine->unlink();
     all.made.erase(mine);
-    path_.clear();
+    is_made_ = false;
 }
 
 void exit_without_socket_files(int status) {

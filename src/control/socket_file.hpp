@@ -2,7 +2,7 @@
 //
 // Threads: any; one at a time for each object. All files of the process are in one list with its own lock, which is held across forks.
 //
-// Invariants: a SocketFile with a path is in that list. A file is removed only if it still is the one that this process made.
+// Invariants: a SocketFile that has made its file is in that list once. A file is removed only if it still is the one that this process made.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +37,12 @@ public:
     SocketFile& operator=(const SocketFile&) = delete;
     ~SocketFile() { remove(); }
 
-    // Calls `bind`, which returns whether it has made the file of that path.
+    // Precondition: it has made none. Calls `bind`, which says whether it has made the file of that path.
     void make(const std::string& path, const std::function<bool()>& bind);
     void remove();  // not if another process has made its own there since
 
 private:
-    std::string path_;  // empty: none
+    bool is_made_ = false;
 };
 
 // Ends the process at once, without destructors, and leaves none of its nodes' socket files behind.

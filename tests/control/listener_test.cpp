@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../node/soon.hpp"
+#include "control/socket_file.hpp"
 
 namespace rove::test {
 namespace {
@@ -92,6 +93,28 @@ TEST_F(ListenerTest, AnAddressIsOnlyOnes) {
               ErrorCode::invalid);
     EXPECT_TRUE(std::filesystem::exists(path("socket"))) << "it is the other one's";
     for (Listener* each : {&second, &third, &fourth}) each->drop();
+}
+
+// Somebody has removed the first one's file before the second one made its own at the same path.
+TEST_F(ListenerTest, EachOfTwoAtOnePathRemovesItsOwnFile) {
+    const auto bind_at = [this](const std::string& at) {
+        return [this, at] {
+            sockets_.push_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            const auto endpoint = control::resolve(*control::parse_address("unix:" + at))->front();
+            return ::bind(sockets_.back(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
+        };
+    };
+    const std::string at = path("shared");
+    for (const bool first_ends_first : {true, false}) {
+        control::SocketFile first, second;
+        first.make(at, bind_at(at));
+        ASSERT_TRUE(std::filesystem::remove(at));
+        second.make(at, bind_at(at));
+        if (first_ends_first) first.remove();
+        EXPECT_TRUE(std::filesystem::exists(at));
+        second.remove();
+        EXPECT_FALSE(std::filesystem::exists(at));
+    }
 }
 
 TEST_F(ListenerTest, WhatIsNoSocketIsLeftAsItIs) {
