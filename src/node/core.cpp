@@ -77,7 +77,6 @@ Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, Fabrics 
 }
 
 NodeCore::~NodeCore() {
-    shut_down();
     control_.reset();                                                  // before the fabric, whose links it may have
     if (options_.host_object != nullptr) code::leave_code_in_place();  // as Node::share()
 }
@@ -172,7 +171,10 @@ void NodeCore::outlive_node(const std::shared_ptr<NodeCore>& self) {
 void NodeCore::shut_down() {
     if (shut_down_.exchange(true)) return;
     if (control_) control_->stop_accepting();  // nobody new is met
-    if (!Engine::end_all(engines_)) abandoned_ = shared_from_this();
+    if (!Engine::end_all(engines_)) {
+        is_abandoned_ = true;
+        abandoned_ = weak_from_this().lock();  // null where it is being freed: Delete leaves it alone
+    }
     if (control_) control_->stop();
     if (cache_) cache_->stop();  // without the lock: its workers answer loads
     code::wait_until_open();     // the process may end next

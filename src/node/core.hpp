@@ -87,7 +87,7 @@ public:
     [[nodiscard]] Error why_unusable() const;
     // The node that has an engine at that address; null: it was freed. For callers that may keep the address for longer than the node lives.
     [[nodiscard]] static std::shared_ptr<NodeCore> living(const void* engine);
-    // Frees a node, or leaves it alone where it is inherited.
+    // Shuts a node down and frees it. Leaves it alone where it is inherited or functions have not returned.
     struct Delete {
         void operator()(NodeCore* core) const;
     };
@@ -110,8 +110,8 @@ private:
     const std::vector<std::unique_ptr<Engine>> engines_;
     EngineChoice choice_{engines_};
     NodeFunctions functions_{cache_};
-    // Itself, where a function did not end with the node.
-    std::shared_ptr<NodeCore> abandoned_;
+    bool is_abandoned_ = false;            // a function did not end with the node …
+    std::shared_ptr<NodeCore> abandoned_;  // … which keeps itself then
 };
 
 }  // namespace rove

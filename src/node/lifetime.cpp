@@ -65,7 +65,8 @@ void NodeCore::Delete::operator()(NodeCore* core) const {
         const MutexLock lock(all.mutex);
         for (const auto& each : core->engines()) all.nodes.erase(each.get());
     }
-    delete core;
+    core->shut_down();
+    if (!core->is_abandoned_) delete core;
 }
 
 }  // namespace rove

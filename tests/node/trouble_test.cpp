@@ -176,6 +176,25 @@ TEST(Command, EndsOnSigtermAlthoughAFunctionDoesNotReturn) {
     }
 }
 
+// Without shut_down(), when the last reference to it is dropped.
+TEST(Freeing, LeavesANodeToAFunctionThatDoesNotReturn) {
+    auto core = value_or_throw(NodeCore::create({.listen = "unix:" + (scratch() / "freed.sock").string(),
+                                                 .grace = std::chrono::milliseconds(100),
+                                                 .log = "off"}));
+    Node node(client());
+    const Peer peer = node.connect(core->address());
+    RawCall stuck = peer.call(Package::open(package("stuck.c")).entry("stuck"));
+    EXPECT_FALSE(stuck.wait_for(std::chrono::milliseconds(200)));
+    const std::weak_ptr<NodeCore> freed = std::exchange(core, nullptr);
+    EXPECT_TRUE(freed.expired());
+    try {
+        (void)stuck.get();
+        ADD_FAILURE() << "it has returned";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+    }
+}
+
 TEST(Command, ASecondSignalEndsItAtOnce) {
     NodeProcess server({"--grace", "600"});
     Node node(client());
