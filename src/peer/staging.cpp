@@ -69,8 +69,8 @@ std::optional<std::string> Staging::too_slow(TimePoint now, Next next, bool room
     for (auto& [number, payload] : payloads_) {
         payload.age += since;
         if (payload.age > kStagedAgeMax)
-            return fmt::format("began a payload of {} bytes, and its call did not come within {} s",
-                               payload.place.size(), kStagedAgeMax.count());
+            return fmt::format("began a payload of {} bytes, and its call did not come within {} s", payload.bytes(),
+                               kStagedAgeMax.count());
     }
     waited_ += since;
     const Duration window = room_wanted ? kStagingStalledFor : kStagingIdleFor;

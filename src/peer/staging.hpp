@@ -76,6 +76,7 @@ private:
         std::size_t room = 0;  // that it takes
         InParts parts{0};      // of one that is put together here
         Duration age{};
+        [[nodiscard]] std::size_t bytes() const { return place.size() > 0 ? place.size() : room; }
     };
     [[nodiscard]] Payload& begun(std::uint64_t number, std::size_t room, TimePoint now);
     std::unordered_map<std::uint64_t, Payload> payloads_;

@@ -60,6 +60,17 @@ TEST_F(StagedPayloads, ThatAreReadElsewhereCountAndHaveTheSameRate) {
     EXPECT_TRUE(staging_.may_begin(kStagedBytesMax));
 }
 
+TEST_F(StagedPayloads, ThatAreReadElsewhereAreNamedByTheirSize) {
+    staging_.begin_elsewhere(1, 1'000'000, now_);
+    std::optional<std::string> slow;
+    for (int i = 0; i < 100 && !slow; ++i) {
+        staging_.came_elsewhere(60 * kStagingRateMin);
+        slow = look_for(30s);
+    }
+    ASSERT_TRUE(slow);
+    EXPECT_NE(slow->find("a payload of 1000000 bytes"), std::string::npos) << *slow;
+}
+
 TEST_F(StagedPayloads, ComeInTheirOrderAndAreTakenWhole) {
     begin(1, 1'000'000);
     EXPECT_FALSE(add(2, 0, 10)) << "of no payload";
