@@ -125,7 +125,7 @@ TEST(RefusedMemory, AResultInPartsIsKeptWholeOrNotAtAll) {
 // What a peer's handle means is known before it is used.
 TEST(RefusedMemory, AHandleThatIsUsedHasAMeaning) {
     constexpr unsigned kMost = 20;
-    FunctionId function{};
+    const auto function = FunctionId::from(std::array<std::byte, sizeof(FunctionId)>{std::byte{1}});
     unsigned first = 0;
     for (bool is_learnt = false; !is_learnt && first < kMost; ++first) {
         Bindings bindings;
