@@ -4,13 +4,6 @@
 
 namespace rove {
 
-namespace {
-
-// How long a thread waits on one engine before it serves another, in whose function it is and which has no other threads.
-constexpr auto kAbsentMax = std::chrono::milliseconds(1);
-
-}  // namespace
-
 // Leads for one step, and for as long as nothing was handled and `goes_on` returns true. Precondition: the lead is free.
 template <typename GoesOn>
 unsigned Runner::lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) {
@@ -27,7 +20,12 @@ unsigned Runner::lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) {
 }
 
 unsigned Runner::poll(Lock& lock, std::chrono::milliseconds wait) {
-    if (Runner* const other = elsewhere()) other->leave_lead(lock);
+    if (Runner* const other = elsewhere()) {
+        const HeldLock::Released free(lock);
+        const Hold hold(other->lead_.mutex());
+        other->step_aside();
+        other->lead_.leave_to_others();
+    }
     std::optional<TimePoint> deadline;
     if (wait.count() > 0) deadline = deadline_of(detail::ns_of(wait));
     if (lead_.is_led()) {
@@ -69,13 +67,6 @@ unsigned Runner::depth() const {
 
 // ---- a thread that is in a function of this engine, and leads or waits on another one
 
-void Runner::leave_lead(Lock& other) {
-    const HeldLock::Released free(other);
-    const Hold hold(lead_.mutex());
-    step_aside();
-    lead_.leave_to_others();
-}
-
 // This engine treats the thread as if it waited quietly: another thread is made in its place. If too many are, it keeps its place among the
 // functions that run long.
 Runner::Absence Runner::leave(Lock& other) {
@@ -90,26 +81,34 @@ Runner::Absence Runner::leave(Lock& other) {
     return {of_place, Clock::now()};
 }
 
-// If this engine has no other threads, no thread has served its calls, and the thread may wait for one of them.
-void Runner::come_back(const Absence& from, Lock& other, const Manner* goes_on) {
+void Runner::come_back(const Absence& from, Lock& other) {
     const HeldLock::Released free(other);
-    Hold hold(lead_.mutex());
+    const Hold hold(lead_.mutex());
     Run& run = *ThreadRuns::top_.run;
-    if (goes_on != nullptr && own_threads_.count() < 2) {
-        const bool quiet = goes_on->quiet || goes_on->holds_back || goes_on->turn != nullptr;
-        if (quiet) ThreadRuns::forbid_nesting(1);
-        look_once(hold.lock());
-        if (quiet) ThreadRuns::forbid_nesting(-1);
-    }
     if (from.of_place) take_place(run);
     run.waits = false;
     run.waited += Clock::now() - from.since;
 }
 
-Deadline Runner::absent_until(Deadline deadline) const {
-    if (own_threads_.count() > 1) return deadline;
-    const TimePoint until = Clock::now() + kAbsentMax;
-    return deadline ? std::min(*deadline, until) : until;
+Runner* Runner::next_unserved(ThreadRuns::Within& in) const {
+    while (in.run != nullptr) {
+        Runner* const of = in.of;
+        in = ThreadRuns::beneath(*in.run);
+        if (of != this && of->own_threads_.count() < 2 && !of->process_.is_past()) return of;
+    }
+    return nullptr;
+}
+
+void Runner::serve_beneath(Lock& lock, const Manner& manner) {
+    const bool quiet = manner.quiet || manner.holds_back || manner.turn != nullptr;
+    if (quiet) ThreadRuns::forbid_nesting(1);
+    ThreadRuns::Within in = ThreadRuns::innermost();
+    while (Runner* const unserved = next_unserved(in)) {
+        const HeldLock::Released free(lock);
+        Hold hold(unserved->lead_.mutex());
+        unserved->look_once(hold.lock());
+    }
+    if (quiet) ThreadRuns::forbid_nesting(-1);
 }
 
 // For a function that is known to be long: another thread, if there is one, takes over the lead. The function still starts now, in its peer's

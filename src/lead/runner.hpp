@@ -30,6 +30,9 @@ namespace rove {
 
 class Engine;
 
+// How long a thread waits on one engine until it looks at the calls of others that have no thread but this one.
+inline constexpr auto kServeOthersEvery = std::chrono::milliseconds(1);
+
 class Runner {
 public:
     using Lock = HeldLock;
@@ -138,14 +141,15 @@ private:
         Runner* const in = ThreadRuns::top_.runner;
         return in != nullptr && in != this && !in->process_.is_past() ? in : nullptr;
     }
-    // Called for the run of this engine that this thread is in: before the thread leads another engine, before it waits there, and after
-    // that wait. `other`: that engine's lock, which is released during the call.
-    void leave_lead(Lock& other) REQUIRES(lock_of<EngineLock>);
+    // For the run of this engine that this thread is in, before it waits on another engine and after. `other`: that engine's lock, which is
+    // released meanwhile.
     [[nodiscard]] Absence leave(Lock& other) REQUIRES(lock_of<EngineLock>);
-    // `goes_on`: how it continues to wait; null: its wait is over.
-    void come_back(const Absence& from, Lock& other, const Manner* goes_on) REQUIRES(lock_of<EngineLock>);
-    // How long the thread may stay away.
-    [[nodiscard]] Deadline absent_until(Deadline deadline) const;
+    void come_back(const Absence& from, Lock& other) REQUIRES(lock_of<EngineLock>);
+    // The next engine, other than this one, that this thread is in a function of and whose only thread it is. Null: there is no other. `in`:
+    // where to begin; it moves outwards.
+    [[nodiscard]] Runner* next_unserved(ThreadRuns::Within& in) const;
+    // Looks once at the calls of all of these, because the thread may wait for one of them.
+    void serve_beneath(Lock& lock, const Manner& manner) REQUIRES(lock_of<EngineLock>);
 
     // Waits in this engine, for a thread that is in a function of this one, or of none, or has left its function's engine.
     template <typename Done>
@@ -244,13 +248,18 @@ bool Runner::wait_until(Lock& lock, Deadline deadline, const Done& done, Manner 
         return done();
     }
     Runner* const other = elsewhere();
-    if (other == nullptr) [[likely]]
+    ThreadRuns::Within from = ThreadRuns::innermost();
+    const bool serves_others = next_unserved(from) != nullptr;
+    if (other == nullptr && !serves_others) [[likely]]
         return wait_here(lock, deadline, done, manner);
     // The condition may have become false again (another thread has taken the room) when the thread is back in its run.
     while (!done() && !late()) {
-        const Absence absence = other->leave(lock);
-        const bool is_done = wait_here(lock, other->absent_until(deadline), done, manner);
-        other->come_back(absence, lock, is_done ? nullptr : &manner);
+        const TimePoint look = Clock::now() + kServeOthersEvery;
+        const std::optional<Absence> absence = other != nullptr ? std::optional(other->leave(lock)) : std::nullopt;
+        const bool is_done =
+            wait_here(lock, serves_others && (!deadline || look < *deadline) ? look : deadline, done, manner);
+        if (!is_done && serves_others) serve_beneath(lock, manner);
+        if (absence) other->come_back(*absence, lock);
     }
     return done();
 }

@@ -307,6 +307,21 @@ TEST_F(RunnerElsewhere, WhereThereAreNoOtherThreadsHereTheOneThatWaitsThereServe
     });
 }
 
+TEST_F(RunnerElsewhere, TheLoneThreadServesAlsoTheEngineOfAFunctionThatWaitsBeneathAnother) {
+    rove::Run lower{.function = &function("lower")}, upper{.function = &function("upper")};
+    run(lower, [&] {
+        EXPECT_TRUE(wait_there([&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
+            other_.runner.begin(upper, turn);
+            other_.runner.outside(upper, turn, [&] {
+                bool served = false;
+                idle_.under_lock([&] { idle_.work_once = [&served](Lead::Turn&) { served = true; }; });
+                Hold hold(other_.lead.mutex());
+                EXPECT_TRUE(other_.runner.wait_until(hold.lock(), patience(), [&served] { return served; }));
+            });
+        }));
+    });
+}
+
 TEST_F(RunnerElsewhere, WhoHasWhatItWaitsForThereLeadsOn) {
     rove::Run one{.function = &function("one")};
     run(one, [&] {
