@@ -11,8 +11,14 @@ NodeId Routes::name_for(const PeerIdentity& met, NodeId former) {
     return has_name ? former : node_.new_foreign_name();
 }
 
-void Routes::enter(PeerState& peer) {
+// Both, because a frame of a hostile peer may name kNoNode.
+void Routes::forget_last() {
+    routed_ = nullptr;
     routed_id_ = kNoNode;
+}
+
+void Routes::enter(PeerState& peer) {
+    forget_last();
     if (is_client(peer.id())) {
         clients_[peer.id()] = &peer;
     } else if (!peer.is_member()) {
@@ -24,7 +30,7 @@ void Routes::enter(PeerState& peer) {
 }
 
 void Routes::leave(const PeerState& peer) {
-    routed_id_ = kNoNode;
+    forget_last();
     if (peer.is_member() && member(peer.id()) == &peer) members_[peer.id()] = nullptr;
     const auto erase = [&peer](auto& from, NodeId name) {
         if (const auto found = from.find(name); found != from.end() && found->second == &peer) from.erase(found);

@@ -61,6 +61,8 @@ public:
     [[nodiscard]] bool is_home_of(NodeId node) const REQUIRES(lock_of<EngineLock>) { return home_of(node) == id(); }
 
 private:
+    void forget_last() REQUIRES(lock_of<EngineLock>);
+
     NodeIds& node_;
     std::vector<PeerState*> members_ GUARDED_BY(lock_of<EngineLock>);
     std::unordered_map<NodeId, PeerState*> clients_ GUARDED_BY(lock_of<EngineLock>);  // of this node

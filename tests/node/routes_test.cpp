@@ -49,6 +49,17 @@ TEST_F(RoutesTest, AClientOfThisNodeIsReachedByTheIdThatItWasGiven) {
     EXPECT_EQ(routes_.to(client_id(1, 7)), &one_);
 }
 
+// kNoNode is in frames of hostile peers.
+TEST_F(RoutesTest, WhoWasFoundLastAndHasLeftIsNotFoundAsNoNode) {
+    enter(one_, client_id(1, 7), false);
+    EXPECT_EQ(routes_.to(kNoNode), nullptr);
+    EXPECT_EQ(routes_.to(client_id(1, 7)), &one_);
+    EXPECT_EQ(routes_.to(kNoNode), nullptr);
+    EXPECT_EQ(routes_.to(client_id(1, 7)), &one_);
+    routes_.leave(one_);
+    EXPECT_EQ(routes_.to(kNoNode), nullptr);
+}
+
 // Whoever is asked for before it comes is found afterwards.
 TEST_F(RoutesTest, AClientIsFoundOnceItHasCome) {
     EXPECT_EQ(routes_.to(client_id(1, 7)), nullptr);
