@@ -217,7 +217,7 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
     last = own_calls_.end_frame();
     const std::shared_ptr<void> held = std::move(begun.link);
     const std::shared_ptr<fabric::Link>& link = peer.link();
-    if (link == held) peer.sends.close_frame();
+    peer.sends.close_frame(link == held);
     if (link != held || !peer.linked())
         return runner_.is_ending()
                    ? tl::unexpected<Error>(was_shut_down(name_()))
@@ -239,8 +239,8 @@ void Caller::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
     std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(lead_.mutex());
     last = own_calls_.end_frame();
-    if (peer.link() == link) peer.sends.close_frame();  // nothing was published
-    link.reset();                                       // under the lock: it may be the last to hold it
+    peer.sends.close_frame(peer.link() == link);  // nothing was published
+    link.reset();                                 // under the lock: it may be the last to hold it
     lead_.wake();
 }
 

@@ -141,7 +141,8 @@ Peer::Counters Peers::counters(const PeerState& peer) const {
 }
 
 bool Peers::remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer) {
-    if (peer->link() || !(is_client(peer->id()) || peer.use_count() == 2)) return false;
+    if (peer->link() || peer->sends.has_begun_frames() || !(is_client(peer->id()) || peer.use_count() == 2))
+        return false;
     all_.remove(index);
     return true;
 }

@@ -33,10 +33,17 @@ public:
         return has_open_frame_ && opened_by_ == std::this_thread::get_id();
     }
     void open_frame() {
+        ++begun_frames_;
         has_open_frame_ = true;
         opened_by_ = std::this_thread::get_id();
     }
-    void close_frame() { has_open_frame_ = false; }
+    // `on_its_link`: the peer still has the link that the frame was begun on.
+    void close_frame(bool on_its_link) {
+        --begun_frames_;
+        if (on_its_link) has_open_frame_ = false;
+    }
+    // Frames that were neither posted nor dropped yet, on any link: a CallFrame refers to its peer.
+    [[nodiscard]] bool has_begun_frames() const { return begun_frames_ > 0; }
 
     // Needs no memory.
     void forget() {
@@ -46,6 +53,7 @@ public:
 
 private:
     std::uint64_t in_parts_ = 0;
+    std::size_t begun_frames_ = 0;
     bool has_open_frame_ = false;
     std::thread::id opened_by_;
 };

@@ -36,6 +36,31 @@ TEST_P(BegunFrames, AreNotPostedOnALaterLink) {
     EXPECT_EQ(count(), 3);
 }
 
+// Its link has ended, and nobody has a handle of it any more: the frame alone still refers to it.
+TEST_P(BegunFrames, KeepThePeerThatTheyAreFor) {
+    Node second(started(options(true)));
+    for (const bool posts : {true, false}) {
+        Node client(started(options()));
+        const auto lost = [&](std::optional<Peer>& peer) {
+            const std::weak_ptr<PeerState> state = detail::Edge::state(*peer);
+            Peers& peers = detail::Edge::core(*peer)->first_engine().peers();
+            peers.lose(state.lock(), state.lock()->meeting(), Error(ErrorCode::disconnected, "the test cut it"));
+            peer.reset();
+            return state;
+        };
+        std::optional<Peer> first = client.connect(server_->address()), other = client.connect(second.address());
+        for (int i = 0; i < 2; ++i) (void)first->call(entry_).get();
+        std::optional<CallFrame> frame = first->begin(entry_, 8);
+        ASSERT_TRUE(detail::Edge::state(*first)->sends.has_open_frame());
+        const auto kept = lost(first), gone = lost(other);
+        EXPECT_TRUE(soon([&] { return gone.expired(); })) << "nobody needs that one";
+        EXPECT_FALSE(kept.expired());
+        if (posts) EXPECT_EQ(error_of([&] { frame->post(); }).code(), ErrorCode::disconnected);
+        frame.reset();
+        EXPECT_TRUE(soon([&] { return kept.expired(); })) << "nor this one now";
+    }
+}
+
 // Nor does one that is dropped end what another thread has begun on the later link.
 TEST_P(BegunFrames, AreDroppedOnTheirOwnLinkOnly) {
     ASSERT_EQ(count(), 1);

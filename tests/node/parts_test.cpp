@@ -283,7 +283,7 @@ TEST_F(RoomWaitsTest, AFrameThatIsFilledInPlaceHasTheRoomOfCalls) {
     peer.sends.open_frame();
     EXPECT_TRUE(wait(peer, soon_over()).starts_with("timed_out: "));
     EXPECT_EQ(wait(peer, std::nullopt, Traffic::replies), "room");
-    peer.sends.close_frame();
+    peer.sends.close_frame(true);
     EXPECT_EQ(wait(peer, std::nullopt), "room");
 }
 
