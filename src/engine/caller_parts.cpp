@@ -20,7 +20,7 @@ constexpr auto kLargeHoldsBackFor = std::chrono::milliseconds(20);
 
 // A large payload that is being sent, or waits for its turn.
 struct Caller::LargeSend {
-    LargeTurns::Turn turn;
+    LargeQueue::Place place;
     const Pieces& payload;
     Deadline deadline;
     std::uint64_t meeting = 0;              // in which it is sent
@@ -33,7 +33,7 @@ struct Caller::LargeSend {
 // Sends a payload that is larger than a frame before its call, in parts, which the receiver reassembles. The turn lasts until the call is sent,
 // too: so no half payload follows one that waits for memory there, except those that functions send on top of this wait.
 Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing) {
-    LargeSend sent{.turn{peer->sends.larges}, .payload = outgoing.payload, .deadline = outgoing.deadline};
+    LargeSend sent{.place{peer->sends.larges}, .payload = outgoing.payload, .deadline = outgoing.deadline};
     struct End {  // also where memory runs out
         Caller& caller;
         PeerState& peer;
@@ -43,7 +43,7 @@ Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const 
         ~End() NO_THREAD_SAFETY_ANALYSIS {  // which has no word for a lock that may be held
             if (!lock.owns_lock()) lock.lock();
             if (!called) caller.take_back_parts(peer, sent);
-            sent.turn.end();
+            sent.place.end();
             caller.lead_.tell_waiting();
         }
     } end{*this, *peer, lock, sent};
@@ -71,18 +71,18 @@ Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const 
 // Waits for its turn.
 Status Caller::begin_large(PeerState& peer, Lock& lock, LargeSend& sent) {
     const auto wait = [&](Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<EngineLock>) -> Status {
-        if (runner_.wait_until(lock, deadline, [&] { return sent.turn.is_next(); }, manner)) return {};
+        if (runner_.wait_until(lock, deadline, [&] { return sent.place.is_next(); }, manner)) return {};
         if (runner_.is_ending()) return tl::unexpected<Error>(was_shut_down(name_()));
         return fail(
             ErrorCode::timed_out,
             "{}: other large payloads were on their way there for as long as the call was given; it was not sent",
             who(peer));
     };
-    if (!sent.turn.is_next()) ROVE_CHECK(wait_in_large(lock, sent, wait));
+    if (!sent.place.is_next()) ROVE_CHECK(wait_in_large(lock, sent, wait));
     if (peer.sends.larges.begun() >= kLargesMax)
         return fail(ErrorCode::overloaded, "{} functions, one on top of the other's wait, send large payloads to {}",
                     peer.sends.larges.begun(), who(peer));
-    sent.turn.begin();
+    sent.place.begin();
     return {};
 }
 
@@ -128,11 +128,11 @@ Status Caller::wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) {
         if (!sent.holds_back_until) sent.holds_back_until = Clock::now() + kLargeHoldsBackFor;
         const bool is_last = sent.deadline && *sent.deadline <= *sent.holds_back_until;
         Status done =
-            wait(is_last ? sent.deadline : Deadline(sent.holds_back_until), {.holds_back = true, .turn = &sent.turn});
+            wait(is_last ? sent.deadline : Deadline(sent.holds_back_until), {.holds_back = true, .large = &sent.place});
         if (done || is_last || done.error().code() != ErrorCode::timed_out) return done;
         ROVE_CHECK(keep_apart(lock, sent));
     }
-    return wait(sent.deadline, {.turn = &sent.turn});
+    return wait(sent.deadline, {.large = &sent.place});
 }
 
 // Without the lock: what is large takes long.

@@ -234,7 +234,7 @@ unsigned Dispatcher::serve_local(Lead::Turn& turn) {
 // sending a large payload runs none.
 [[gnu::always_inline]] inline bool Dispatcher::leave_to_follower(const code::Function& function, Lead::Turn& turn) {
     if (turn.baton.own || !lead_.has_followers()) return false;
-    if (function.pace.is_short() && turn.turn_beneath == nullptr) return false;
+    if (function.pace.is_short() && turn.large_beneath == nullptr) return false;
     leave_to_others(turn);
     return true;
 }

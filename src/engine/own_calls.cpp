@@ -79,12 +79,12 @@ void OwnCalls::on_reply_part(PeerState& from, const wire::Frame& frame) {
     CallSlot* slot = table_.flying({frame.header.call, frame.header.generation});
     if (slot == nullptr || !may_answer(from, *slot)) return;  // late, or somebody else's to answer
     const auto part = wire::copy_of<wire::Part>(frame.extra);
-    const auto gathered = part.total_bytes > wire::kMessageBytesMax
-                              ? CallTable::Gathered::wrong
-                              : table_.gather(*slot, part.offset, part.total_bytes, frame.payload);
-    if (gathered == CallTable::Gathered::wrong)
+    const auto parts = part.total_bytes > wire::kMessageBytesMax
+                           ? CallTable::Reassembled::wrong
+                           : table_.reassemble(*slot, part.offset, part.total_bytes, frame.payload);
+    if (parts == CallTable::Reassembled::wrong)
         from.link()->break_with(Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
-    if (gathered == CallTable::Gathered::ended) ended(*slot);  // the other parts, and the reply, are late then
+    if (parts == CallTable::Reassembled::ended) ended(*slot);  // the other parts, and the reply, are late then
 }
 
 // To a call that was forgotten, or has ended without it: because it was late, was cancelled, or a node on the way went.

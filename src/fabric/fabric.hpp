@@ -200,7 +200,7 @@ private:
 
 // Frames of a message lane are coalesced if the previous message was sent less than this time ago. This is about the time that a message
 // takes, so the lane is never idle in between.
-inline constexpr auto kGatherFor = std::chrono::microseconds(5);
+inline constexpr auto kCoalesceFor = std::chrono::microseconds(5);
 
 // The keys of a stream lane's rings (ring.hpp), random numbers that both ends know: one for the frames that this end receives, one for
 // those that it sends.

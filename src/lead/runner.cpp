@@ -100,7 +100,7 @@ Runner* Runner::next_unserved(ThreadRuns::Within& in) const {
 }
 
 void Runner::serve_beneath(Lock& lock, const Manner& manner) {
-    const bool quiet = manner.quiet || manner.holds_back || manner.turn != nullptr;
+    const bool quiet = manner.quiet || manner.holds_back || manner.large != nullptr;
     if (quiet) ThreadRuns::forbid_nesting(1);
     ThreadRuns::Within in = ThreadRuns::innermost();
     while (Runner* const unserved = next_unserved(in)) {

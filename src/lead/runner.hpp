@@ -108,7 +108,7 @@ public:
     struct Manner {               // how a thread waits
         bool quiet = false;       // it takes replies and parts, and runs no function on top of the one that it is in
         bool holds_back = false;  // as quiet, but it leads even if others could: only for a short time
-        LargeTurns::Turn* turn = nullptr;  // a turn that it keeps: others pass it while a function runs on top
+        LargeQueue::Place* large = nullptr;  // a place that it keeps: others pass it while a function runs on top
     };
     // Leads, or waits for a leader, until it is done or late, or the node is at its end. Returns done().
     template <typename Done>
@@ -192,8 +192,8 @@ private:
         run.beneath_of = ThreadRuns::top_.runner;
     }
     if (run.function != nullptr && run.function->pace.is_long()) hand_over_at_once(run);  // if another thread can lead
-    if (turn.turn_beneath == nullptr) return;
-    turn.turn_beneath->go_beneath();
+    if (turn.large_beneath == nullptr) return;
+    turn.large_beneath->go_beneath();
     lead_.tell_waiting();  // the turn is beneath now, so later turns may pass it
 }
 
@@ -204,7 +204,7 @@ template <typename Code>
     code();
     [[clang::always_inline]] turn.lock.lock();
     ThreadRuns::top_ = outer;
-    if (turn.turn_beneath != nullptr) turn.turn_beneath->come_up();
+    if (turn.large_beneath != nullptr) turn.large_beneath->come_up();
     end(run);
 }
 
@@ -244,7 +244,7 @@ bool Runner::wait_until(Lock& lock, Deadline deadline, const Done& done, Manner 
                           REQUIRES(lock_of<EngineLock>) { return ending_ || (deadline && Clock::now() >= *deadline); };
     if (late()) {
         // One look may run functions.
-        if (!ending_ && !manner.quiet && !manner.holds_back && manner.turn == nullptr) look_once(lock);
+        if (!ending_ && !manner.quiet && !manner.holds_back && manner.large == nullptr) look_once(lock);
         return done();
     }
     Runner* const other = elsewhere();
@@ -287,7 +287,7 @@ bool Runner::wait_here(Lock& lock, Deadline deadline, const Done& done, Manner m
     Lead::Turn turn{.lock = lock,
                     .baton = {.own = false, .quiet = quiet},
                     .holds_back = manner.holds_back,
-                    .turn_beneath = manner.turn};
+                    .large_beneath = manner.large};
     struct Waiter {
         Runner& runner;
         const Done& done;

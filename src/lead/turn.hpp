@@ -9,7 +9,7 @@
 #include "base/clock.hpp"
 #include "lead/baton.hpp"
 #include "lead/engine_lock.hpp"
-#include "lead/large_turns.hpp"
+#include "lead/large_queue.hpp"
 #include "lead/spin.hpp"
 
 namespace rove {
@@ -20,7 +20,7 @@ struct LeadTurn {
     Baton::Turn baton;
     AwaitedSignals awaited{};  // the signals that it spins on
     bool holds_back = false;   // it waits for a short time, in which functions are left to other threads
-    LargeTurns::Turn* turn_beneath = nullptr;  // a turn that this thread keeps while it waits
+    LargeQueue::Place* large_beneath = nullptr;  // a place that this thread keeps while it waits
     [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
 };
 

@@ -10,7 +10,7 @@ void CallSlot::end(Bytes data) {
     const bool large = data.size() > small_.size();
     if (large) large_.assign(data.begin(), data.end());  // what may fail comes first
     state = State::ended;
-    if (gathered_.arrived() > 0) {  // parts came, and then a whole: that counts
+    if (parts_.arrived() > 0) {  // parts came, and then a whole: that counts
         parts_ = {};
         in_sink_ = false;
     }
@@ -25,7 +25,7 @@ void CallSlot::end(Error error) {
 }
 
 void CallSlot::end_gathered() {
-    if (gathered_.is_whole() && gathered_.arrived() > 0)
+    if (parts_.is_whole() && parts_.arrived() > 0)
         state = State::ended;
     else
         end(Error(ErrorCode::internal, "the result's parts did not come"));
@@ -103,8 +103,8 @@ void CallTable::release(CallSlot& slot) {
     slot.state = CallSlot::State::free;
     ++slot.generation;
     slot.small_bytes_ = 0;
-    gathered_bytes_ -= std::exchange(slot.room_, 0);
-    slot.gathered_ = InParts(0);
+    reassembled_bytes_ -= std::exchange(slot.room_, 0);
+    slot.parts_ = InParts(0);
     if (slot.parts_.size() > 0) slot.parts_ = {};
     slot.in_sink_ = false;
     slot.sink = nullptr;
@@ -117,35 +117,35 @@ void CallTable::release(CallSlot& slot) {
     free_.push_back(slot.index);
 }
 
-CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
+CallTable::Reassembled CallTable::reassemble(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
     // From its beginning once more, after the link that the first parts came by was cut.
-    const bool again = offset == 0 && slot.gathered_.arrived() > 0 && slot.gathered_.total() == total;
+    const bool again = offset == 0 && slot.parts_.arrived() > 0 && slot.parts_.total() == total;
     if (again && slot.in_sink_) {
         slot.end(Error(ErrorCode::disconnected, "the link was cut while the result came in parts; the function ran"));
-        return Gathered::ended;
+        return Reassembled::ended;
     }
-    InParts gathered = again || slot.gathered_.arrived() == 0 ? InParts(total) : slot.gathered_;
-    if (part.empty() || !gathered.take(offset, total, part.size())) return Gathered::wrong;
+    InParts parts = again || slot.parts_.arrived() == 0 ? InParts(total) : slot.parts_;
+    if (part.empty() || !parts.take(offset, total, part.size())) return Reassembled::wrong;
     if (offset == 0 && !again) {
-        if (const Gathered begun = begin(slot, total); begun != Gathered::taken) return begun;
+        if (const Reassembled begun = begin(slot, total); begun != Reassembled::taken) return begun;
     }
     if (slot.in_sink_) {
-        if (const Gathered given = give_to_sink(slot, total, part); given != Gathered::taken) return given;
+        if (const Reassembled given = give_to_sink(slot, total, part); given != Reassembled::taken) return given;
     } else {
         std::memcpy(slot.parts_.data() + offset, part.data(), part.size());
     }
-    slot.gathered_ = gathered;
-    return Gathered::taken;
+    slot.parts_ = parts;
+    return Reassembled::taken;
 }
 
-CallTable::Gathered CallTable::give_to_sink(CallSlot& slot, std::size_t total, Bytes part) {
+CallTable::Reassembled CallTable::give_to_sink(CallSlot& slot, std::size_t total, Bytes part) {
     using enum ResultSink::Took;
     const auto took = slot.sink != nullptr ? slot.sink->take(slot.sink->self, part, total) : refused;
-    if (took == accepted) return Gathered::taken;
+    if (took == accepted) return Reassembled::taken;
     slot.end(took == no_memory
                  ? Error(ErrorCode::failed, fmt::format("it ran; no memory here for its result of {} bytes", total))
                  : Error(ErrorCode::invalid, "the result is no value of the type that the caller takes"));
-    return Gathered::ended;
+    return Reassembled::ended;
 }
 
 Error CallTable::no_room_for(std::size_t total) const {
@@ -154,34 +154,34 @@ Error CallTable::no_room_for(std::size_t total) const {
         fmt::format(
             "it ran; no room for the result of {} bytes: results of other calls hold {} bytes here, and all may hold "
             "{}; get or drop those calls before more are made",
-            total, gathered_bytes_, gathered_bytes_max_)};
+            total, reassembled_bytes_, reassembled_bytes_max_)};
 }
 
 void CallTable::end(CallSlot& slot, Bytes data) {
-    gathered_bytes_ -= std::exchange(slot.room_, 0);                // parts of it that had come before
+    reassembled_bytes_ -= std::exchange(slot.room_, 0);             // parts of it that had come before
     if (data.size() > kSmallResultBytes && slot.sink == nullptr) {  // or somebody waits for it, and takes it now
-        if (data.size() > gathered_bytes_max_ - gathered_bytes_) return slot.end(no_room_for(data.size()));
-        gathered_bytes_ += slot.room_ = data.size();
+        if (data.size() > reassembled_bytes_max_ - reassembled_bytes_) return slot.end(no_room_for(data.size()));
+        reassembled_bytes_ += slot.room_ = data.size();
     }
     slot.end(data);
 }
 
 // Chooses the place for the result: with the thread that waits for it, or in memory of the table's.
-CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
+CallTable::Reassembled CallTable::begin(CallSlot& slot, std::size_t total) {
     slot.in_sink_ = slot.sink != nullptr;
-    if (slot.in_sink_) return Gathered::taken;
-    if (SpareMemory::room_for(total) > gathered_bytes_max_ - gathered_bytes_) {
+    if (slot.in_sink_) return Reassembled::taken;
+    if (SpareMemory::room_for(total) > reassembled_bytes_max_ - reassembled_bytes_) {
         slot.end(no_room_for(total));
-        return Gathered::ended;
+        return Reassembled::ended;
     }
     Result<LargeBytes> place = memory_->take(total);
     if (!place) {
         slot.end(place.error());
-        return Gathered::ended;
+        return Reassembled::ended;
     }
     slot.parts_ = std::move(*place);
-    gathered_bytes_ += slot.room_ = slot.parts_.room();
-    return Gathered::taken;
+    reassembled_bytes_ += slot.room_ = slot.parts_.room();
+    return Reassembled::taken;
 }
 
 void CallTable::limit(CallId id, TimePoint deadline) {

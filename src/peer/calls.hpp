@@ -4,7 +4,7 @@
 //
 // Invariants: the address of a slot is constant. A slot is flying until its call ends, which happens once, and keeps the end until release();
 // that changes the generation, so an id does not find a later call. `timers_` holds the slots whose `timed_` is set, the list of calls to be
-// told those whose `is_to_be_told_` is; release() takes them out. `gathered_bytes_` is the sum of the slots' `room_`, and within its bound.
+// told those whose `is_to_be_told_` is; release() takes them out. `reassembled_bytes_` is the sum of the slots' `room_`, and within its bound.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ inline constexpr std::size_t kCallsMax = 65536;
 inline constexpr std::size_t kSmallResultBytes = 64;
 
 // Results that came in parts and were not taken yet, all together: 32 of the largest. A call whose result goes beyond it fails.
-inline constexpr std::size_t kGatheredBytesMax = 32 * wire::kMessageBytesMax;
+inline constexpr std::size_t kReassembledBytesMax = 32 * wire::kMessageBytesMax;
 
 struct CallEnd {
     ByteBuffer data;
@@ -105,8 +105,8 @@ private:
     std::array<std::byte, kSmallResultBytes> small_;
     ByteBuffer large_;      // a result that is not small, and came whole
     LargeBytes parts_;      // one that came in parts
-    InParts gathered_{0};   // of one that comes in parts, once the first has
-    std::size_t room_ = 0;  // what it adds to CallTable::gathered_bytes_
+    InParts parts_{0};      // of one that comes in parts, once the first has
+    std::size_t room_ = 0;  // what it adds to CallTable::reassembled_bytes_
     bool in_sink_ = false;
     bool is_to_be_told_ = false;  // it is in CallTable's list of these …
     std::uint16_t told_before_ = 0,
@@ -120,8 +120,10 @@ class CallTable {
 public:
     explicit CallTable(std::uint32_t first_generation,
                        std::shared_ptr<SpareMemory> memory = std::make_shared<SpareMemory>(),
-                       std::size_t gathered_bytes_max = kGatheredBytesMax)
-        : first_generation_(first_generation), memory_(std::move(memory)), gathered_bytes_max_(gathered_bytes_max) {}
+                       std::size_t reassembled_bytes_max = kReassembledBytesMax)
+        : first_generation_(first_generation),
+          memory_(std::move(memory)),
+          reassembled_bytes_max_(reassembled_bytes_max) {}
 
     [[nodiscard]] Result<CallId> begin(PeerState* peer);  // overloaded: kCallsMax in flight
     // The flying slot a reply belongs to, or null: ended, or of an older generation.
@@ -155,12 +157,12 @@ public:
     // With a result that came whole. Where it would be kept, and there is no room for it, the call ends as failed: it has run.
     void end(CallSlot& slot, Bytes data);
     // The result of storing a part of a result.
-    enum class Gathered : std::uint8_t {
+    enum class Reassembled : std::uint8_t {
         taken,
         wrong,  // it is not the next one
         ended,  // there is no room for the result: its call has ended as failed
     };
-    [[nodiscard]] Gathered gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
+    [[nodiscard]] Reassembled reassemble(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
 
     // Calls that have ended and notify somebody, in the order of their ends. They are linked through their slots, because the end of a call
     // must need no memory. One that is released is taken out.
@@ -187,21 +189,21 @@ private:
     [[nodiscard]] CallSlot& slot(std::size_t index) { return (*chunks_[index / kChunk])[index % kChunk]; }
     void grow();
     void take_out(CallSlot& told);
-    [[nodiscard]] Gathered begin(CallSlot& slot, std::size_t total);
+    [[nodiscard]] Reassembled begin(CallSlot& slot, std::size_t total);
     [[nodiscard]] Error no_room_for(std::size_t total) const;
     [[nodiscard]] static Gathered give_to_sink(CallSlot& slot, std::size_t total, Bytes part);
 
     std::uint32_t
         first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
     std::shared_ptr<SpareMemory> memory_;  // for results in parts
-    std::size_t gathered_bytes_max_;
+    std::size_t reassembled_bytes_max_;
     std::vector<std::unique_ptr<Chunk>> chunks_;
     std::vector<std::uint16_t> free_;
     std::multimap<TimePoint, CallId> timers_;
     std::size_t to_tell_ = 0;
     std::uint16_t first_to_tell_ = 0, last_to_tell_ = 0;  // where there are any
     bool closed_ = false;
-    std::size_t gathered_bytes_ = 0;  // room for results that came and are not small, or are coming in parts
+    std::size_t reassembled_bytes_ = 0;  // room for results that came and are not small, or are coming in parts
 };
 
 }  // namespace rove

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "lead/large_turns.hpp"
+#include "lead/large_queue.hpp"
 #include "peer/sent_on.hpp"
 #include "peer/staging.hpp"
 
@@ -22,7 +22,7 @@ inline constexpr std::size_t kLargesMax = kStagedBytesMax / wire::kMessageBytesM
 class CallsSent {
 public:
     SentOn sent_on;     // for others, and not answered yet
-    LargeTurns larges;  // which threads send payloads in parts: they keep their turns when the link ends
+    LargeQueue larges;  // which threads send payloads in parts: they keep their places when the link ends
 
     // The number of the next payload that is sent in parts.
     [[nodiscard]] std::uint64_t next_in_parts() { return ++in_parts_; }

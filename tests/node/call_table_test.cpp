@@ -191,9 +191,9 @@ TEST(CallTable, TheRoomForResultsInPartsIsGivenBack) {
     CallTable table(1);
     const ByteBuffer part(1);
     const auto gather = [&](CallId id) {
-        return table.gather(*table.flying(id), 0, wire::kMessageBytesMax, part) == CallTable::Gathered::taken;
+        return table.reassemble(*table.flying(id), 0, wire::kMessageBytesMax, part) == CallTable::Reassembled::taken;
     };
-    for (std::size_t i = 0; i <= kGatheredBytesMax / wire::kMessageBytesMax; ++i) {
+    for (std::size_t i = 0; i <= kReassembledBytesMax / wire::kMessageBytesMax; ++i) {
         const auto id = table.begin(nullptr);
         ASSERT_TRUE(id);
         ASSERT_TRUE(gather(*id)) << "after " << i;
@@ -205,14 +205,14 @@ TEST(CallTable, PartsComeInTheirOrder) {
     CallTable table(1);
     const ByteBuffer part(10);
     CallSlot& slot = *table.flying(*table.begin(nullptr));
-    using enum CallTable::Gathered;
-    EXPECT_EQ(table.gather(slot, 10, 30, part), wrong) << "not the first";
-    EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(31)), wrong) << "more than the total at once";
-    EXPECT_EQ(table.gather(slot, 0, 30, part), taken);
-    EXPECT_EQ(table.gather(slot, 20, 30, part), wrong) << "one is left out";
-    EXPECT_EQ(table.gather(slot, 10, 31, part), wrong) << "another total";
-    EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(21)), wrong) << "more than the total";
-    EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(20)), taken);
+    using enum CallTable::Reassembled;
+    EXPECT_EQ(table.reassemble(slot, 10, 30, part), wrong) << "not the first";
+    EXPECT_EQ(table.reassemble(slot, 0, 30, ByteBuffer(31)), wrong) << "more than the total at once";
+    EXPECT_EQ(table.reassemble(slot, 0, 30, part), taken);
+    EXPECT_EQ(table.reassemble(slot, 20, 30, part), wrong) << "one is left out";
+    EXPECT_EQ(table.reassemble(slot, 10, 31, part), wrong) << "another total";
+    EXPECT_EQ(table.reassemble(slot, 10, 30, ByteBuffer(21)), wrong) << "more than the total";
+    EXPECT_EQ(table.reassemble(slot, 10, 30, ByteBuffer(20)), taken);
 }
 
 TEST(CallTable, ACallThatIsNotSentGivesItsSlotBack) {
@@ -253,50 +253,51 @@ TEST(CallTable, WholeResultsTakeOfTheRoomThereIs) {
 // A result whose first parts came by a link that was cut is sent again from its beginning.
 TEST(CallTable, PartsMayBeginAgain) {
     CallTable table(1, std::make_shared<SpareMemory>(), 40);
-    using enum CallTable::Gathered;
+    using enum CallTable::Reassembled;
     const auto id = table.begin(nullptr);
     CallSlot& slot = *table.flying(*id);
-    EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(10, std::byte{1})), taken);
-    EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(10, std::byte{1})), taken);
-    EXPECT_EQ(table.gather(slot, 0, 20, ByteBuffer(10)), wrong) << "of another total";
-    EXPECT_EQ(table.gather(slot, 0, 30, {}), wrong) << "an empty one";
-    EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(31)), wrong) << "more than the total";
-    EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(10, std::byte{2})), taken);
-    EXPECT_EQ(table.gather(slot, 20, 30, ByteBuffer(10)), wrong) << "those after it come again, too";
-    EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(20, std::byte{2})), taken);
+    EXPECT_EQ(table.reassemble(slot, 0, 30, ByteBuffer(10, std::byte{1})), taken);
+    EXPECT_EQ(table.reassemble(slot, 10, 30, ByteBuffer(10, std::byte{1})), taken);
+    EXPECT_EQ(table.reassemble(slot, 0, 20, ByteBuffer(10)), wrong) << "of another total";
+    EXPECT_EQ(table.reassemble(slot, 0, 30, {}), wrong) << "an empty one";
+    EXPECT_EQ(table.reassemble(slot, 0, 30, ByteBuffer(31)), wrong) << "more than the total";
+    EXPECT_EQ(table.reassemble(slot, 0, 30, ByteBuffer(10, std::byte{2})), taken);
+    EXPECT_EQ(table.reassemble(slot, 20, 30, ByteBuffer(10)), wrong) << "those after it come again, too";
+    EXPECT_EQ(table.reassemble(slot, 10, 30, ByteBuffer(20, std::byte{2})), taken);
     slot.end_gathered();
     ASSERT_FALSE(slot.error());
     EXPECT_EQ(slot.data().size(), 30U);
     EXPECT_EQ(slot.data()[0], std::byte{2});
     table.release(*id);
-    EXPECT_EQ(table.gather(*table.flying(*table.begin(nullptr)), 0, 40, ByteBuffer(1)), taken) << "it was counted once";
+    EXPECT_EQ(table.reassemble(*table.flying(*table.begin(nullptr)), 0, 40, ByteBuffer(1)), taken)
+        << "it was counted once";
 }
 
 // Who asks for more large results than it takes loses those, and not the peer that sends them.
 TEST(CallTable, AResultBeyondTheRoomForThemEndsItsCallOnly) {
     CallTable table(1, std::make_shared<SpareMemory>(), 100);
-    using enum CallTable::Gathered;
+    using enum CallTable::Reassembled;
     CallSlot& held = *table.flying(*table.begin(nullptr));
     const CallId held_id = held.id();
-    EXPECT_EQ(table.gather(held, 0, 60, ByteBuffer(30)), taken);
+    EXPECT_EQ(table.reassemble(held, 0, 60, ByteBuffer(30)), taken);
     const auto id = table.begin(nullptr);
     ASSERT_TRUE(id);
-    EXPECT_EQ(table.gather(*table.flying(*id), 0, 41, ByteBuffer(41)), ended);
+    EXPECT_EQ(table.reassemble(*table.flying(*id), 0, 41, ByteBuffer(41)), ended);
     EXPECT_EQ(table.flying(*id), nullptr) << "its other parts are late";
     ASSERT_NE(table.find(*id), nullptr);
     ASSERT_TRUE(table.find(*id)->error());
     EXPECT_EQ(table.find(*id)->error()->code(), ErrorCode::failed);
-    EXPECT_EQ(table.gather(held, 30, 60, ByteBuffer(30)), taken) << "one that was begun goes on";
+    EXPECT_EQ(table.reassemble(held, 30, 60, ByteBuffer(30)), taken) << "one that was begun goes on";
     table.release(held_id);
     const auto next = table.begin(nullptr);
     ASSERT_TRUE(next);
-    EXPECT_EQ(table.gather(*table.flying(*next), 0, 100, ByteBuffer(100)), taken) << "there is room again";
+    EXPECT_EQ(table.reassemble(*table.flying(*next), 0, 100, ByteBuffer(100)), taken) << "there is room again";
 }
 
 // Who waits for a result that comes in parts may have them where it wants them, and then they take no room here.
 TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     CallTable table(1, std::make_shared<SpareMemory>(), 10);
-    using enum CallTable::Gathered;
+    using enum CallTable::Reassembled;
     struct Taking {
         std::size_t bytes = 0, total = 0, refuse_at = SIZE_MAX;
         ResultSink::Took refuses_as = ResultSink::Took::refused;
@@ -310,9 +311,9 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     const ResultSink sink{&Taking::take, &taking};
     CallSlot& slot = *table.flying(*table.begin(nullptr));
     slot.sink = &sink;
-    EXPECT_EQ(table.gather(slot, 0, 300, ByteBuffer(100)), taken);
-    EXPECT_EQ(table.gather(slot, 100, 300, ByteBuffer(201)), wrong);
-    EXPECT_EQ(table.gather(slot, 100, 300, ByteBuffer(200)), taken);
+    EXPECT_EQ(table.reassemble(slot, 0, 300, ByteBuffer(100)), taken);
+    EXPECT_EQ(table.reassemble(slot, 100, 300, ByteBuffer(201)), wrong);
+    EXPECT_EQ(table.reassemble(slot, 100, 300, ByteBuffer(200)), taken);
     slot.end_gathered();
     EXPECT_FALSE(slot.error());
     EXPECT_TRUE(slot.in_sink());
@@ -321,20 +322,20 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
 
     CallSlot& half = *table.flying(*table.begin(nullptr));
     half.sink = &sink;
-    EXPECT_EQ(table.gather(half, 0, 300, ByteBuffer(100)), taken);
+    EXPECT_EQ(table.reassemble(half, 0, 300, ByteBuffer(100)), taken);
     half.end_gathered();
     EXPECT_TRUE(half.error()) << "the rest did not come";
 
     CallSlot& refused = *table.flying(*table.begin(nullptr));
     refused.sink = &sink;
     taking = {.refuse_at = 1};
-    EXPECT_EQ(table.gather(refused, 0, 300, ByteBuffer(100)), ended);
+    EXPECT_EQ(table.reassemble(refused, 0, 300, ByteBuffer(100)), ended);
     ASSERT_TRUE(refused.error());
     EXPECT_EQ(refused.error()->code(), ErrorCode::invalid);
     CallSlot& without_memory = *table.flying(*table.begin(nullptr));
     without_memory.sink = &sink;
     taking = {.refuse_at = 1, .refuses_as = ResultSink::Took::no_memory};
-    EXPECT_EQ(table.gather(without_memory, 0, 300, ByteBuffer(100)), ended);
+    EXPECT_EQ(table.reassemble(without_memory, 0, 300, ByteBuffer(100)), ended);
     ASSERT_TRUE(without_memory.error());
     EXPECT_EQ(without_memory.error()->code(), ErrorCode::failed);
 
@@ -342,17 +343,17 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     CallSlot& again = *table.flying(*table.begin(nullptr));
     again.sink = &sink;
     taking = {};
-    EXPECT_EQ(table.gather(again, 0, 300, ByteBuffer(100)), taken);
-    EXPECT_EQ(table.gather(again, 0, 300, ByteBuffer(100)), ended) << "the link was cut";
+    EXPECT_EQ(table.reassemble(again, 0, 300, ByteBuffer(100)), taken);
+    EXPECT_EQ(table.reassemble(again, 0, 300, ByteBuffer(100)), ended) << "the link was cut";
     EXPECT_EQ(taking.bytes, 100U);
     ASSERT_TRUE(again.error());
     EXPECT_EQ(again.error()->code(), ErrorCode::disconnected);
 
     // Nobody waits when the first part comes: it stays here until somebody does.
     CallSlot& kept = *table.flying(*table.begin(nullptr));
-    EXPECT_EQ(table.gather(kept, 0, 10, ByteBuffer(4, std::byte{7})), taken);
+    EXPECT_EQ(table.reassemble(kept, 0, 10, ByteBuffer(4, std::byte{7})), taken);
     kept.sink = &sink;
-    EXPECT_EQ(table.gather(kept, 4, 10, ByteBuffer(6, std::byte{7})), taken);
+    EXPECT_EQ(table.reassemble(kept, 4, 10, ByteBuffer(6, std::byte{7})), taken);
     kept.end_gathered();
     EXPECT_FALSE(kept.in_sink());
     EXPECT_EQ(kept.data().size(), 10U);

@@ -92,14 +92,14 @@ TEST_F(RunnerTest, WhoseCodeRunsHasTheStandardArithmeticAndTheThreadItsOwnAgain)
 }
 
 TEST_F(RunnerTest, ATurnAmongLargePayloadsIsBeneathWhileSomethingRunsOnTop) {
-    LargeTurns turns;
-    LargeTurns::Turn mine(turns);
+    LargeQueue turns;
+    LargeQueue::Place mine(turns);
     mine.begin();
-    const LargeTurns::Turn next(turns);
+    const LargeQueue::Place next(turns);
     EXPECT_FALSE(next.is_next());
     rove::Run callback;
     Hold hold(lead_.mutex());
-    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}, .turn_beneath = &mine};
+    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}, .large_beneath = &mine};
     lead_.take(turn);
     run_in(turn, callback, [&] { EXPECT_TRUE(next.is_next()) << "it may pass the one beneath"; });
     EXPECT_FALSE(next.is_next());

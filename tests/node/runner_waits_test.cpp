@@ -40,10 +40,10 @@ TEST_F(RunnerWaits, WhoIsLateLooksOnce) {
     bool done = false;
     const auto is_done = [&done] { return done; };
     const auto work = [&done](Lead::Turn&) { done = true; };
-    LargeTurns turns;
-    LargeTurns::Turn large(turns);
+    LargeQueue turns;
+    LargeQueue::Place large(turns);
     for (const Runner::Manner& manner :
-         {Runner::Manner{.quiet = true}, Runner::Manner{.holds_back = true}, Runner::Manner{.turn = &large}}) {
+         {Runner::Manner{.quiet = true}, Runner::Manner{.holds_back = true}, Runner::Manner{.large = &large}}) {
         idle_.work_once = work;
         EXPECT_FALSE(runner_.wait_until(hold.lock(), late(), is_done, manner)) << "a look may run functions";
     }

@@ -100,7 +100,7 @@ void StreamLink::transmit(Traffic, std::uint64_t, std::size_t) {
     if (blocked_) return;  // the frame is sent when the socket takes more
     std::uint64_t lines = 0;
     for (std::size_t i = 0; i < kTrafficKinds; ++i) lines += outgoing_[i].head() - sending_[i].next;
-    if (lines < kStreamGatherBytes / wire::kLineBytes / 2 && Clock::now() - sent_at_ <= kGatherFor) {
+    if (lines < kStreamCoalescedBytes / wire::kLineBytes / 2 && Clock::now() - sent_at_ <= kCoalesceFor) {
         if (!std::exchange(gathering_, true)) lanes_.flush_later(*this);
         return;
     }
@@ -131,7 +131,7 @@ StreamLink::Outgoing StreamLink::cut(Traffic traffic, std::uint64_t from) const 
         std::memcpy(&frame, begin + offset, sizeof frame);
         const std::size_t used =
             frame.kind == wire::Kind::filler ? wire::kHeaderBytes : round_up(wire::kHeaderBytes + frame.body_bytes, 8);
-        if (lines > 0 && offset + used > kStreamGatherBytes) break;
+        if (lines > 0 && offset + used > kStreamCoalescedBytes) break;
         bytes = offset + used;
         lines += wire::lines_of(frame);
     }

@@ -22,8 +22,8 @@ static_assert(offsetof(StreamHeader, bytes) == 0 && offsetof(StreamHeader, kind)
 
 // Consecutive frames of a ring are coalesced into messages of up to this size; a larger frame has a message of its own. The receiver
 // sees none of a message's frames before all have arrived, so larger messages would only make it wait.
-inline constexpr std::size_t kStreamGatherBytes = 64 * 1024;
+inline constexpr std::size_t kStreamCoalescedBytes = 64 * 1024;
 inline constexpr std::size_t kStreamMessageBytesMax = wire::kFrameBytesMax;
-static_assert(kStreamGatherBytes <= kStreamMessageBytesMax);
+static_assert(kStreamCoalescedBytes <= kStreamMessageBytesMax);
 
 }  // namespace rove::fabric

@@ -175,12 +175,12 @@ UcxLink::~UcxLink() {
 // Sends the frame in a message of its own if the lane has been quiet; otherwise coalesces frames into the next message.
 void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) {
     if (tcp_endpoint_ == nullptr) return;
-    Gathered& gathered = gathered_[index_of(traffic)];
-    if (gathered.bytes > 0 && position % kRingLines == 0) send_gathered(traffic);  // a message does not wrap
-    if (gathered.bytes == 0) gathered.position = position;
-    gathered.bytes = (position - gathered.position) * wire::kLineBytes + bytes;
+    Coalesced& coalesced = coalesced_[index_of(traffic)];
+    if (coalesced.bytes > 0 && position % kRingLines == 0) send_coalesced(traffic);  // a message does not wrap
+    if (coalesced.bytes == 0) coalesced.position = position;
+    coalesced.bytes = (position - coalesced.position) * wire::kLineBytes + bytes;
     const TimePoint now = Clock::now();
-    if (gathered.bytes < kGatherBytes && now - sent_at_ <= kGatherFor) return;
+    if (coalesced.bytes < kCoalescedBytesMax && now - sent_at_ <= kCoalesceFor) return;
     sent_at_ = now;
     flush();
 }
@@ -188,15 +188,15 @@ void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t byte
 // Replies first, so that code arrives before the call that needs it.
 void UcxLink::flush() {
     for (const Traffic traffic : {Traffic::replies, Traffic::calls})
-        if (gathered_[index_of(traffic)].bytes > 0) send_gathered(traffic);
+        if (coalesced_[index_of(traffic)].bytes > 0) send_coalesced(traffic);
 }
 
-void UcxLink::send_gathered(Traffic traffic) {
-    const Gathered gathered = std::exchange(gathered_[index_of(traffic)], {});
-    const std::size_t line = gathered.position % kRingLines;
+void UcxLink::send_coalesced(Traffic traffic) {
+    const Coalesced coalesced = std::exchange(coalesced_[index_of(traffic)], {});
+    const std::size_t line = coalesced.position % kRingLines;
     MessageHeader& header = messages_->headers[index_of(traffic)][line];
-    header = {peer_token_, gathered.position | (traffic == Traffic::replies ? kTrafficBit : 0)};
-    const Bytes frames(messages_->mirror->rings[index_of(traffic)] + line * wire::kLineBytes, gathered.bytes);
+    header = {peer_token_, coalesced.position | (traffic == Traffic::replies ? kTrafficBit : 0)};
+    const Bytes frames(messages_->mirror->rings[index_of(traffic)] + line * wire::kLineBytes, coalesced.bytes);
     if (const Status sent = workers_->worker(Transport::tcp)
                                 ->send(tcp_endpoint_, kFrameMessage, raw(header), frames, &messages_->on_their_way);
         !sent)

@@ -30,9 +30,9 @@ struct MessageHeader {
 static_assert(sizeof(MessageHeader) == 16, "a call of 8 bytes stays at 56 on the wire");
 inline constexpr std::uint64_t kTrafficBit = std::uint64_t{1} << 63U;
 
-// Coalesced frames (kGatherFor) are sent by the next progress() at the latest, or when they have this many bytes: the size that UCX
+// Coalesced frames (kCoalesceFor) are sent by the next progress() at the latest, or when they have this many bytes: the size that UCX
 // sends over TCP in one piece (8 KiB), without its headers.
-inline constexpr std::size_t kGatherBytes = 7 * 1024;
+inline constexpr std::size_t kCoalescedBytesMax = 7 * 1024;
 
 // The memory from which UCX reads the messages of one link.
 struct MessageMemory {
@@ -77,7 +77,7 @@ private:
     [[nodiscard]] Status connect_direct(Bytes address, Bytes key, std::uint64_t region);
     [[nodiscard]] Status connect_message(Bytes address);
     void drop_direct();
-    void send_gathered(Traffic traffic);
+    void send_coalesced(Traffic traffic);
 
     UcxFabric& fabric_;
     std::shared_ptr<UcxWorkers> workers_;
@@ -95,11 +95,11 @@ private:
 
     std::unique_ptr<MessageMemory> messages_;  // null: the lane is direct
     ucp_ep_h tcp_endpoint_ = nullptr;
-    struct Gathered {
+    struct Coalesced {
         std::uint64_t position = 0;  // the position of the first frame
         std::size_t bytes = 0;       // 0: no frames
     };
-    std::array<Gathered, kTrafficKinds> gathered_{};
+    std::array<Coalesced, kTrafficKinds> coalesced_{};
     TimePoint sent_at_{};
     std::array<unsigned, kTrafficKinds> credits_sent_{};
     std::array<std::uint64_t, kTrafficKinds> arrived_{};  // message: lines received

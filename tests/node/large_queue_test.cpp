@@ -1,23 +1,23 @@
 // Whose large payload goes to a peer next.
-#include "lead/large_turns.hpp"
+#include "lead/large_queue.hpp"
 
 #include <gtest/gtest.h>
 
 namespace rove::test {
 namespace {
 
-using Turn = LargeTurns::Turn;
+using Place = LargeQueue::Place;
 
-TEST(LargeTurns, GoInTheOrderInWhichTheyWereAskedFor) {
-    LargeTurns turns;
-    Turn first(turns);
+TEST(LargeQueue, GoInTheOrderInWhichTheyWereAskedFor) {
+    LargeQueue queue;
+    Place first(queue);
     EXPECT_TRUE(first.is_next());
     first.begin();
-    EXPECT_EQ(turns.begun(), 1U);
-    Turn second(turns), third(turns);
+    EXPECT_EQ(queue.begun(), 1U);
+    Place second(queue), third(queue);
     EXPECT_FALSE(second.is_next()) << "the first one is on its way";
     first.end();
-    Turn again(turns);  // of the first one's thread, which does not pause
+    Place again(queue);  // of the first one's thread, which does not pause
     EXPECT_FALSE(again.is_next());
     EXPECT_FALSE(third.is_next());
     EXPECT_TRUE(second.is_next());
@@ -29,18 +29,18 @@ TEST(LargeTurns, GoInTheOrderInWhichTheyWereAskedFor) {
     EXPECT_TRUE(again.is_next());
 }
 
-TEST(LargeTurns, ArePassedWhileAFunctionRunsOnTop) {
-    LargeTurns turns;
-    Turn sends(turns);
+TEST(LargeQueue, ArePassedWhileAFunctionRunsOnTop) {
+    LargeQueue queue;
+    Place sends(queue);
     sends.begin();
-    Turn waits(turns), last(turns);
+    Place waits(queue), last(queue);
     sends.go_beneath();
     EXPECT_TRUE(waits.is_next());
     EXPECT_FALSE(last.is_next()) << "one who could go is before it";
     waits.go_beneath();
     EXPECT_TRUE(last.is_next());
     last.begin();
-    EXPECT_EQ(turns.begun(), 2U);
+    EXPECT_EQ(queue.begun(), 2U);
     sends.come_up();
     waits.come_up();
     EXPECT_FALSE(waits.is_next());
@@ -50,16 +50,16 @@ TEST(LargeTurns, ArePassedWhileAFunctionRunsOnTop) {
     EXPECT_TRUE(waits.is_next());
 }
 
-TEST(LargeTurns, EndWithWhoeverKeepsThem) {
-    LargeTurns turns;
+TEST(LargeQueue, EndWithWhoeverKeepsThem) {
+    LargeQueue queue;
     {
-        Turn sends(turns);
+        Place sends(queue);
         sends.begin();
-        const Turn waits(turns);
+        const Place waits(queue);
         EXPECT_FALSE(waits.is_next());
     }
-    EXPECT_EQ(turns.begun(), 0U);
-    const Turn next(turns);
+    EXPECT_EQ(queue.begun(), 0U);
+    const Place next(queue);
     EXPECT_TRUE(next.is_next());
 }
 
