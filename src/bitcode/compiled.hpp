@@ -1,10 +1,10 @@
-// CompiledModule: bitcode that was compiled for this process. CompileRequest: what a compile is given.
+// CompiledModule: bitcode that was compiled for this process. CompileRequest: the input of a compile.
 //
 // Threads: a module has no lock. The code cache calls put() under its own, and run_constructors() in one thread, once, without that lock. A
-// module may be destroyed in any thread and under any lock, because that calls nothing of LLVM.
+// module may be destroyed in any thread and under any lock, because that calls no function of LLVM.
 //
-// Invariants: an address that find() has returned stays the same, and valid, until the module is destroyed. A name that the code lacks leads to
-// an address that cannot be called (node/lacks.hpp) until put() has written all places of all its names.
+// Invariants: an address that find() has returned stays the same, and valid, until the module is destroyed. A name that the code lacks has an
+// address that cannot be called (node/lacks.hpp) until put() has written all places of all its names.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace rove::bitcode {
 // The places into which one name may be written later: they are written under the code cache's lock, in a fraction of a millisecond.
 inline constexpr std::size_t kPlacesMax = 65'536;
 
-// Nobody may run the code any more when this is destroyed; the memory is freed by Compiler::free_modules() or the next compile.
+// Precondition of its destruction: no thread runs the code any more. The memory is freed by Compiler::free_modules() or the next compile.
 class CompiledModule {
 public:
     virtual ~CompiledModule() = default;
@@ -31,16 +31,16 @@ public:
     [[nodiscard]] virtual void* find(std::string_view name) const = 0;
     [[nodiscard]] virtual std::size_t code_bytes() const = 0;
     [[nodiscard]] virtual bool has_constructors() const = 0;
-    // Whether it has statics of the package that the image has not; they are lost with it.
+    // Whether it has statics of the package that the image lacks; they are lost with it.
     [[nodiscard]] virtual bool has_own_statics() const = 0;
     // Runs the module's constructors; exactly once, before any of its functions, and not at all when the statics are those
     // of an image that has been constructed already.
     virtual void run_constructors() = 0;
-    // Whether put() can give the code a name that it lacks (CompileRequest::may_lack): not where it reaches the name by other means than an
-    // address in memory, as assembly may, nor where it has the address in more than kPlacesMax places.
+    // Whether put() can give the code a name that it lacks (CompileRequest::may_lack): not if the code reaches the name other than by an
+    // address in memory, as assembly may, nor if it has the address in more than kPlacesMax places.
     [[nodiscard]] virtual bool can_put(std::string_view name) const = 0;
-    // Gives the code names that it lacks, all of them or none; each name once. Nobody runs what needs them meanwhile. overloaded: the
-    // machine has no memory for it now.
+    // Gives the code names that it lacks, all of them or none; each name once. Precondition: no thread runs code that needs them.
+    // overloaded: the machine has no memory for it now.
     [[nodiscard]] virtual Status put(const std::vector<std::pair<std::string_view, void*>>& names) = 0;
 };
 
@@ -48,7 +48,7 @@ public:
 struct Bounds {
     std::chrono::seconds processor_time{120};
     std::size_t memory = 2048UL << 20;    // bytes
-    std::chrono::seconds standstill{10};  // without any processor time: it waits for something
+    std::chrono::seconds standstill{10};  // without any processor time: it is blocked
 };
 
 // The addresses of a package's image, by the names that wire/image.hpp gives them.
@@ -56,15 +56,15 @@ using NamesInImage = std::unordered_map<std::string, void*>;
 
 struct CompileRequest {
     std::string name;    // for messages
-    std::string remedy;  // in that of names which are nowhere
-    Bytes bitcode;       // one module; checked by LLVM's reader and verifier before it is believed
-    // The address of an undefined name, or null when it is nowhere: compile fails then and lists every such name …
+    std::string remedy;  // the remedy in messages about missing names
+    Bytes bitcode;       // one module; checked by LLVM's reader and verifier before it is used
+    // The address of an undefined name, or null if it does not exist: then compile fails and lists every such name …
     std::function<void*(std::string_view)> resolve;
-    // … except for names that the code may lack until put(), as this function decides. It is called once for each name that is nowhere.
+    // … except for names that the code may lack until put(), as this function decides. It is called once for each missing name.
     std::function<bool(std::string_view)> may_lack = [](std::string_view) { return false; };
     // The addresses of the package's image, if it is loaded; for names that it lacks the module's own definitions are used.
     NamesInImage in_image = {};
-    Bounds bounds = {};  // beyond these it fails
+    Bounds bounds = {};  // if these are exceeded it fails
 };
 
 }  // namespace rove::bitcode

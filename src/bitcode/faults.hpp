@@ -1,7 +1,7 @@
-// What is needed to survive LLVM's crashes and fatal errors: a thread with a large stack, a stack for the signals' handlers, and the list of
-// the signals. The process that compiles uses them (node/process/serve.cpp), and ends after a fault; and guard.cpp, whose process goes on.
+// For surviving LLVM's crashes and fatal errors: a thread with a large stack, a stack for signal handlers, and the list of the signals. The
+// process that compiles uses them (node/process/serve.cpp), and ends after a fault; and guard.cpp, whose process continues.
 //
-// Threads: a FaultStack belongs to the thread that takes it. set_llvm_handlers() changes what all of the process shares: one call at a time.
+// Threads: a FaultStack belongs to the thread that takes it. set_llvm_handlers() changes process-wide state: one call at a time.
 #pragma once
 
 #include <llvm/Support/ErrorHandling.h>
@@ -18,7 +18,7 @@ namespace rove::bitcode {
 // LLVM visits types, constants and expressions by recursion; nesting.hpp bounds its depth. Of these addresses only those used take memory.
 inline constexpr std::size_t kStackBytes = 64UL << 20;
 
-// Begins a thread with such a stack. 0, or why there is none.
+// Starts a thread with such a stack. 0, or the error.
 inline int begin_thread(pthread_t& thread, void* (*work)(void*), void* data) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -28,8 +28,8 @@ inline int begin_thread(pthread_t& thread, void* (*work)(void*), void* data) {
     return error;
 }
 
-// A stack for handlers of signals in the thread that takes it, because its own stack may be what has run out. It must last as long as the
-// thread, which may stay in the handler.
+// A stack for signal handlers of the thread that takes it, because its own stack may be exhausted. It must exist as long as the thread,
+// which may stay in the handler.
 class FaultStack {
 public:
     void take() {
@@ -42,11 +42,11 @@ public:
     }
 
 private:
-    // The registers that the kernel saves take 11 KiB where there is AMX.
+    // With AMX the registers that the kernel saves take 11 KiB.
     alignas(std::max_align_t) std::array<std::byte, 64UL << 10> bytes_;
 };
 
-// The signals that LLVM raises where bitcode that no compiler would write meets one of LLVM's defects.
+// The signals that LLVM raises if bitcode that no compiler would write meets one of LLVM's defects.
 struct Fault {
     int number;
     const char* words;
@@ -78,7 +78,7 @@ private:
     std::array<char, 301> text_{};
 };
 
-// For all of the process.
+// Sets LLVM's handlers for the whole process.
 inline void set_llvm_handlers(llvm::fatal_error_handler_t handler) {
     llvm::remove_fatal_error_handler();
     llvm::install_fatal_error_handler(handler);

@@ -11,13 +11,14 @@ namespace rove::bitcode {
 inline constexpr llvm::StringLiteral kConstructors = "llvm.global_ctors", kDestructors = "llvm.global_dtors";
 
 struct Listed {
-    unsigned place;          // in the list
+    unsigned place;          // its place in the list
     std::uint64_t priority;  // constructors run from the smallest on, destructors from the largest
     llvm::Constant* function;
-    llvm::GlobalVariable* variable;  // which the function makes, and without which it is not needed; null: none
+    // A variable that the function makes, and without which it is not needed; null: none.
+    llvm::GlobalVariable* variable;
 };
 
-// One of these lists, in its order. Places without a function, which mean nothing, are left out.
+// One of these lists, in its order. Entries without a function, which have no meaning, are left out.
 [[nodiscard]] std::vector<Listed> listed(const llvm::Module& module, llvm::StringRef list);
 
 }  // namespace rove::bitcode

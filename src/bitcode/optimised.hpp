@@ -1,4 +1,4 @@
-// Functions that were optimised before they came into a package (program/shared.hpp): an attribute marks each of them.
+// Functions that were optimised before they were added to a package (program/shared.hpp): an attribute marks each of them.
 //
 // Threads: one at a time for each LLVM context, as for LLVM's modules.
 #pragma once
@@ -12,7 +12,7 @@
 
 #include <vector>
 
-// LLVM tells the types of what it passes to callbacks apart by the addresses of these, which must be its own ones, not this library's.
+// LLVM identifies the types of what it passes to callbacks by the addresses of these, which must be LLVM's, not this library's.
 extern template struct __attribute__((visibility("default"))) llvm::Any::TypeId<const llvm::Module*>;
 extern template struct __attribute__((visibility("default"))) llvm::Any::TypeId<const llvm::LazyCallGraph::SCC*>;
 extern template struct __attribute__((visibility("default"))) llvm::Any::TypeId<const llvm::Function*>;
@@ -24,15 +24,15 @@ namespace rove::bitcode {
 void mark_optimised(llvm::Function& function);
 [[nodiscard]] bool is_optimised(const llvm::Function& function);
 
-// Whether the test holds for each function that a pass is about to run on. False for a pass that runs on a whole module.
+// Whether the test holds for each function on which a pass is about to run. False for a pass that runs on a whole module.
 [[nodiscard]] bool holds_for_all(const llvm::Any& code, llvm::function_ref<bool(const llvm::Function&)> test);
 
 // While a package is optimised, its larger shared functions are external, so that the inliner does not merge one into its only caller and every
-// package has the same ones. Smaller ones are inlined as others are.
+// package has the same ones. Smaller ones are inlined like others.
 class Apart {
 public:
     explicit Apart(llvm::Module& module);
-    // They are internal again, and what nobody calls is removed. No function is known as optimised afterwards.
+    // Makes them internal again, and removes those that have no caller. No function counts as optimised afterwards.
     void end();
     // The functions of these that have not been removed. To be called after end().
     [[nodiscard]] std::vector<llvm::Function*> left() const;
@@ -42,8 +42,8 @@ private:
     std::vector<llvm::WeakVH> functions_;
 };
 
-// Has LLVM's pipeline leave alone what has been optimised, up to its last passes (vectorising), which have not been run on it. Lives as long as
-// the pipeline, which runs once.
+// Excludes optimised functions from LLVM's pipeline, except for its last passes (vectorising), which have not been run on them. Exists as long
+// as the pipeline, which runs once.
 class LeaveOptimised {
 public:
     LeaveOptimised(llvm::PassInstrumentationCallbacks& callbacks, llvm::PassBuilder& pipeline);

@@ -35,7 +35,7 @@ private:
 };
 
 // Collects the errors of one context: without a handler LLVM prints an error and calls exit(). Names of values within functions are not
-// kept: nobody reads them.
+// kept, because nothing reads them.
 inline void set_up(llvm::LLVMContext& context, std::string& errors) {
     context.setDiscardValueNames(true);
     context.setDiagnosticHandlerCallBack(
@@ -50,7 +50,7 @@ inline void set_up(llvm::LLVMContext& context, std::string& errors) {
         &errors);
 }
 
-// of_peer: it has come from another node, and not from a compiler here.
+// of_peer: another node has sent it, and not a compiler here.
 inline Result<std::unique_ptr<llvm::Module>> read_module(llvm::LLVMContext& context, Bytes bitcode,
                                                          const std::string& name, bool of_peer) {
     ROVE_CHECK(check_nesting(bitcode, name, of_peer));

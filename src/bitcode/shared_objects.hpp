@@ -17,7 +17,7 @@ struct SharedObject {
     ByteBuffer object;
 };
 
-// Those of one program's packages, which hold about as much code as the program, and those of versions of it that were bundled before
+// The objects of one program's packages, which hold about as much code as the program, and those of versions of it that were bundled before
 // (toolchain/kept_objects.hpp).
 //
 // Threads: any. Invariants: one object for each digest, the first that was kept. It is never changed, and not removed before this is destroyed.
@@ -29,7 +29,7 @@ public:
         const auto found = objects_.find(made_of);
         return found != objects_.end() ? found->second : nullptr;
     }
-    // Returns what is kept now: `object`, or the one that another thread has kept before.
+    // Returns the object that is kept now: `object`, or one that another thread has kept before.
     std::shared_ptr<const SharedObject> keep(SharedObject object) {
         auto kept = std::make_shared<const SharedObject>(std::move(object));
         const MutexLock lock(mutex_);

@@ -24,7 +24,7 @@ inline llvm::SmallVector<llvm::StringRef, 32> cpu_features(const llvm::Function&
     return features;
 }
 
-// Takes away those for which the test does not hold.
+// Removes those for which the test does not hold.
 inline void keep_cpu_features(llvm::Function& function, llvm::function_ref<bool(llvm::StringRef)> test) {
     const auto all = cpu_features(function);
     if (llvm::all_of(all, test)) return;
@@ -35,7 +35,7 @@ inline void keep_cpu_features(llvm::Function& function, llvm::function_ref<bool(
     if (!kept.empty()) function.addFnAttr("target-features", kept);
 }
 
-// Lets other objects and look-ups find a definition by its name, and code beside it reach it directly.
+// Lets other objects and look-ups find a definition by its name, and code in the same object reach it directly.
 inline void make_hidden(llvm::GlobalValue& value) {
     value.setLinkage(llvm::GlobalValue::ExternalLinkage);
     value.setVisibility(llvm::GlobalValue::HiddenVisibility);
@@ -48,7 +48,7 @@ inline void make_internal(llvm::GlobalValue& value) {
     value.setLinkage(llvm::GlobalValue::InternalLinkage);
 }
 
-// A variable that the code writes, one for all threads.
+// Whether it is a variable that the code writes, one for all threads.
 [[nodiscard]] inline bool is_static(const llvm::GlobalVariable& variable) {
     return !variable.isDeclaration() && !variable.isConstant() && !variable.isThreadLocal() &&
            !variable.getName().starts_with("llvm.");

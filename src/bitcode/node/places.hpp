@@ -1,4 +1,4 @@
-// Whether the linker writes within what it links: JITLink takes every place that a relocation names (LLVM 19), in the node's process.
+// Checks that the linker writes within what it links: JITLink trusts every place that a relocation names (LLVM 19), in the node's process.
 #pragma once
 
 #include <llvm/Support/Error.h>
@@ -9,7 +9,7 @@ class LinkGraph;
 
 namespace rove::bitcode {
 
-// An error where the linker would read or write outside of a section.
+// An error if the linker would read or write outside of a section.
 [[nodiscard]] llvm::Error check_places(llvm::jitlink::LinkGraph& graph);
 
 }  // namespace rove::bitcode

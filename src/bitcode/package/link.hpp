@@ -1,4 +1,4 @@
-// LLVM's linker for ELF files (lld), in this process: as a program of its own it takes 40 ms to begin, twenty times what it does here.
+// LLVM's linker for ELF files (lld), in this process: as a separate program it takes 40 ms to start, twenty times what it needs here.
 #pragma once
 
 #include <string>

@@ -1,7 +1,8 @@
-// Whether a package's code must stay where it is, because an address into it may still be somewhere after a call has ended.
+// Whether a package's code must stay loaded, because an address in it may be kept somewhere after a call has ended.
 //
-// Code that is evicted and loaded again has other addresses: those of its functions, labels and constants (string literals above all) would
-// dangle in whatever had kept them. What cannot be followed counts as keeping; so code may stay that could go, and never the other way.
+// Code that is evicted and loaded again has other addresses: kept addresses of its functions, labels and constants (string literals above
+// all) would dangle. A use that cannot be followed counts as keeping; so code may stay that could be evicted, but never the other way
+// round.
 #pragma once
 
 #include <llvm/IR/Module.h>

@@ -1,4 +1,4 @@
-// Copying a function, and all that it reaches, into a module of its own.
+// Copies a function, and all that it reaches, into a module of its own.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -20,30 +20,30 @@ namespace rove::bitcode {
 // Copies from one program. Threads: one at a time.
 //
 // Invariants: what is reached several times is copied once (`twins_`). When take() has returned a function, all that it reaches has been copied,
-// with its body or its value. The program stays as it is, except that bodies are read and simplified.
+// with its body or its value. The program is unchanged, except that bodies are read and simplified.
 class Copy final : llvm::ValueMaterializer {
 public:
-    // Both stay as long as this.
+    // Both outlive this.
     Copy(Modules& from, llvm::Module& into) : from_(from), into_(into) {}
 
     // To be called before take(): replaces the function by a stub that fails the call with `why`.
     void leave(const llvm::Function& function, std::string why) { left_[&function] = std::move(why); }
 
-    // The copy. invalid: the program's bitcode is broken.
+    // Returns the copy. invalid: the program's bitcode is malformed.
     [[nodiscard]] Result<llvm::Function*> take(llvm::Function& function);
 
     // The statics that were reached (Modules::name_in_program).
     [[nodiscard]] std::vector<std::string> statics() const;
-    // Of a variable in the copy: it is a static of a function.
+    // Whether a variable in the copy is a static of a function.
     [[nodiscard]] bool is_of_function(const llvm::GlobalVariable& variable) const {
         return of_functions_.contains(&variable);
     }
     // Null: it was not reached.
     [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const;
-    // When all has been taken: writes the list of constructors that initialise the copied variables, in the program's order.
+    // To be called when all has been taken: writes the list of constructors that initialise the copied variables, in the program's order.
     void list_constructors();
-    // An inline variable that was reached and that the program makes by its init_priority; empty: none. Nothing in its bitcode says which code
-    // makes it: the constructors of one priority are one function for a whole file.
+    // An inline variable that was reached and that the program initialises by its init_priority; empty: none. Its bitcode does not show which
+    // code initialises it: the constructors of one priority are one function for a whole file.
     [[nodiscard]] const std::string& made_by_priority() const { return made_by_priority_; }
     // Allocation functions that were not copied (allocation.hpp).
     [[nodiscard]] std::vector<std::string>& replaced() { return replaced_; }
@@ -63,7 +63,7 @@ private:
     llvm::Module& into_;
     llvm::ValueToValueMapTy map_;
     std::unordered_map<const llvm::GlobalValue*, llvm::GlobalValue*> twins_;
-    std::unordered_set<const llvm::GlobalVariable*> of_functions_;  // in the copy
+    std::unordered_set<const llvm::GlobalVariable*> of_functions_;  // variables in the copy
     std::deque<llvm::Function*> bodies_;                            // to be copied
     std::deque<const llvm::GlobalValue*> values_;                   // variables and aliases to be given their values
     std::unordered_map<const llvm::Function*, std::string> left_;

@@ -1,4 +1,4 @@
-// What each of a program's definitions is by itself.
+// Digests of each of a program's definitions by itself.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -18,38 +18,38 @@
 
 namespace rove::bitcode {
 
-// Digests definitions as the compiler wrote them. Those whose bitcode has not changed since the last time (Outline) are as they were, and are
-// not even read: 3000 definitions take 0.28 s otherwise.
+// Digests definitions as the compiler wrote them. Definitions whose bitcode has not changed since the last time (Outline) are unchanged, and
+// are not even read: 3000 definitions take 0.28 s otherwise.
 //
 // Threads: one at a time. Invariant: the notes only save time: a definition whose bitcode has changed is digested again.
 class Definitions {
 public:
     struct Definition {
         bool is_known = true;                           // false: it has no digest
-        Digest digest;                                  // of itself and the names of what it reaches
-        std::vector<const llvm::GlobalValue*> reaches;  // in its own module, in the order in which they are met
+        Digest digest;                                  // digest of itself and of the names that it reaches
+        std::vector<const llvm::GlobalValue*> reaches;  // values in its own module, in the order in which they are met
     };
 
-    // The program stays as long as this.
+    // The program outlives this.
     explicit Definitions(Modules& program) : program_(program) {}
-    // Takes over what was noted the last time. To be called before of().
+    // Takes over the notes of the last time. To be called before of().
     void recall(const KnownFacts& known);
-    // For the next time.
+    // Keeps the notes for the next time.
     void note(KnownFacts& known) const;
 
-    // Precondition: the value is as the compiler wrote it, neither simplified nor optimised. invalid: its bitcode is broken.
+    // Precondition: the value is as the compiler wrote it, neither simplified nor optimised. invalid: its bitcode is malformed.
     [[nodiscard]] Result<Definition> of(const llvm::GlobalValue& value);
-    // As others see it: of its declaration.
+    // A digest of its declaration, which other code sees.
     [[nodiscard]] static Digest declaration_of(const llvm::GlobalValue& value);
-    // What a module says of all that is in it.
+    // A digest of the module's own properties, which concern everything in it.
     [[nodiscard]] const Digest& of_module(const llvm::Module& module);
 
 private:
-    // Of modules with the same surroundings. Names are known by their places among them: each is there once.
+    // The notes of modules with the same surroundings. Names are identified by their places in the list: each is listed once.
     struct Notes {
         using Index = std::uint32_t;
         struct Entry {
-            Digest body;  // in the bitcode; of what has none, zeros
+            Digest body;  // digest of the body in the bitcode; zeros: it has none
             bool is_known = true;
             Digest digest;
             std::vector<Index> reaches;
@@ -66,14 +66,14 @@ private:
     struct NotedModule {
         Outline outline;
         Notes notes;
-        std::unordered_map<const llvm::GlobalValue*, Digest> bodies;  // filled in when the first is asked for
+        std::unordered_map<const llvm::GlobalValue*, Digest> bodies;  // filled in at the first query
 
         [[nodiscard]] Digest body_of(const llvm::GlobalValue& value) const {
             const auto body = bodies.find(&value);
             return body != bodies.end() ? body->second : Digest();
         }
     };
-    // Where a value's definition is noted. Null: nowhere, because the module has no outline, or recall() was not called.
+    // The notes of a value's module. Null: there are none, because the module has no outline, or recall() was not called.
     [[nodiscard]] NotedModule* noted_of(const llvm::GlobalValue& value);
     // Whether the value's definition has been noted: writes it into `definition`.
     [[nodiscard]] static bool find(const NotedModule& module, const llvm::GlobalValue& value, Definition& definition);

@@ -1,4 +1,4 @@
-// Taking functions, and all that they reach, out of the bitcode that a program carries of itself: Compiler says what each does.
+// Takes functions, and all that they reach, out of the bitcode that a program's file contains: Compiler describes what each function does.
 //
 // Threads: any. read_own() and extract_own() share one program of the process, under one lock. After LLVM has given up in it, it is read again.
 #pragma once

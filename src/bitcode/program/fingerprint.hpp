@@ -1,4 +1,4 @@
-// Whether what functions reach is as it was when they were last taken out of their program.
+// Whether everything that functions reach is unchanged since they were last taken out of their program.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -25,25 +25,26 @@ class Fingerprints {
 public:
     // Further facts that change what Copy makes of a function; empty: there are none.
     using More = std::function<std::string(const llvm::Function&)>;
-    // The program stays as long as this.
+    // The program outlives this.
     Fingerprints(Modules& program, More more) : program_(program), written_(program), more_(std::move(more)) {}
     [[nodiscard]] Definitions& definitions() { return written_; }
     // The fingerprint of these functions together. Nothing: they reach something without a name; or addresses of labels, which have a meaning in
-    // whole modules only; or a definition that was not digested before close(); or the program defines a function of C's library, which the
-    // optimiser may call where the source does not. invalid: the program's bitcode is broken.
+    // whole modules only; or a definition that was not digested before close(); or the program defines a function of the C library, which the
+    // optimiser may call where the source does not. invalid: the program's bitcode is malformed.
     [[nodiscard]] Result<std::optional<Digest>> of(const std::vector<const llvm::Function*>& functions);
 
-    // From here on the program is simplified and optimised. Nothing more is digested, because it would not be as the compiler wrote it.
+    // From here on the program is simplified and optimised. Nothing more is digested, because it would no longer be as the compiler wrote
+    // it.
     void close() { is_closed_ = true; }
 
 private:
     using Index = std::uint32_t;
     struct Definition {
-        Digest digest;         // of itself, and of what becomes of it in this program
+        Digest digest;         // digest of itself, and of what this program makes of it
         bool is_known = true;  // false: it has no digest
         std::vector<Index> reaches;
     };
-    // Resolved, and noted as one to be digested if it is met for the first time.
+    // Resolves the value; if it is met for the first time, notes that it is to be digested.
     Result<Index> index_of(const llvm::GlobalValue& met);
     Status define(Index index);
     [[nodiscard]] std::string facts_of(const llvm::GlobalValue& value) const;
@@ -54,7 +55,7 @@ private:
     bool is_closed_ = false;
     std::unordered_map<const llvm::GlobalValue*, Index> indices_;
     std::vector<const llvm::GlobalValue*> values_;
-    std::vector<std::optional<Definition>> definitions_;  // of each value
+    std::vector<std::optional<Definition>> definitions_;  // digest of each value
 };
 
 }  // namespace rove::bitcode

@@ -1,4 +1,4 @@
-// The modules of a program, from the bitcode that it carries of itself.
+// The modules of a program, from the bitcode that its file contains.
 #pragma once
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
@@ -19,15 +19,15 @@
 
 namespace rove::bitcode {
 
-// All in one LLVM context. The bodies of functions are read when they are needed. A module that was read is kept until drop(), because reading
-// the head of a module takes longer than all else.
+// All modules are in one LLVM context. The bodies of functions are read when they are needed. A module that was read is kept until drop(),
+// because reading the head of a module takes longer than everything else.
 //
 // Threads: one at a time; several threads each make their own. Invariant: the index of a module is its place in the section, and pointers to its
 // values are valid until drop() of that index.
 class Modules {
 public:
     using IsStrong = std::function<bool(std::string_view name)>;
-    // section: the program's, and stays as long as this. is_strong: as in ExtractRequest; for several threads at once.
+    // section: the program's; outlives this. is_strong: as in ExtractRequest; called by several threads at the same time.
     Modules(std::string path, Bytes section, IsStrong is_strong);
     [[nodiscard]] const std::string& path() const { return path_; }
     [[nodiscard]] std::size_t count() const { return modules_.size(); }
@@ -40,23 +40,24 @@ public:
     [[nodiscard]] const std::vector<const llvm::Function*>& bodies(std::size_t index) const { return bodies_[index]; }
     // Notes what a module defines. To be called for each of them before definition_of().
     void note_definitions(const llvm::Module& module, std::size_t index);
-    // Whether it was compiled with -O0. Then it is the compiler that marks functions `optnone`, and not their author. Precondition: as for
+    // Whether it was compiled with -O0. Then the compiler has marked functions `optnone`, and not their author. Precondition: as for
     // bodies().
     [[nodiscard]] bool is_unoptimised(const llvm::Module& module) const { return unoptimised_[index_of(module)]; }
-    // Whether a module defines a malloc() in place of the C library's (allocation.hpp).
+    // Whether a module defines a malloc() that replaces the C library's (allocation.hpp).
     [[nodiscard]] bool replaces_malloc() const { return replaces_malloc_; }
-    // Whether a module defines a function that LLVM takes for C's library's and may call by itself, but those that allocate: they never travel.
+    // Whether a module defines a function that LLVM treats as the C library's and may call by itself, without those that allocate: they never
+    // travel.
     [[nodiscard]] bool defines_of_library() const { return defines_of_library_; }
-    // Whether LLVM knows a function of that name from C's library.
+    // Whether LLVM knows a function of that name in the C library.
     [[nodiscard]] bool is_of_library(const llvm::GlobalValue& value) const;
-    // Whether that declaration is of what the program has a definition of, and no bitcode.
+    // Whether the program has a definition for that declaration, but no bitcode of it.
     [[nodiscard]] bool is_without_bitcode(const llvm::GlobalValue& value) const {
         return value.isDeclaration() && is_strong_ && is_strong_(value.getName());
     }
     // The definition in its own module, or in the module that defines it for the whole program; `met` itself if no module does.
     [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
     // When the program initialises an inline variable (or a template's static member) that code initialises: with the first file that has it, in
-    // the order of linking, and within that file in the order of definition. Null: nothing is noted of it.
+    // the order of linking, and within that file in the order of definition. Null: nothing is noted about it.
     struct MadeAt {
         std::size_t module, place;
         friend auto operator<=>(const MadeAt&, const MadeAt&) = default;
@@ -87,7 +88,7 @@ public:
     [[nodiscard]] static std::size_t index_of(const llvm::Module& module) {
         return std::stoul(module.getModuleIdentifier());
     }
-    // It is not likely to be needed; get() reads it again.
+    // To be called when it is probably not needed any more; get() reads it again.
     void drop(std::size_t index) { modules_[index].reset(); }
 
 private:
@@ -97,22 +98,21 @@ private:
     const std::string path_;
     const std::vector<Bytes> bitcode_;
     const IsStrong is_strong_;
-    const llvm::TargetLibraryInfoImpl library_;  // the names of C's library's functions
+    const llvm::TargetLibraryInfoImpl library_;  // the names of the C library's functions
     std::string diagnostics_;
     llvm::LLVMContext context_;
     std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
     std::vector<std::vector<const llvm::Function*>> bodies_;
     std::vector<bool> unoptimised_;
-    std::unordered_map<std::string, std::size_t>
-        defined_in_;  // by name: what others may refer to, and in which module it is
+    std::unordered_map<std::string, std::size_t> defined_in_;  // by name: the modules that define names for others
     bool replaces_malloc_ = false;
     bool defines_of_library_ = false;
     std::unordered_map<std::string, MadeAt> made_at_;  // by the variable's name
     FunctionSimplifier simplifier_;
 };
 
-// The context numbers types of one name, which several modules have, in the order in which they are read. What is written is not to
-// depend on that. Takes the names away everywhere: nothing else needs them.
+// The context numbers types of one name, which several modules have, in the order in which they are read. The written bitcode must not
+// depend on that. Removes the names everywhere: nothing else needs them.
 void leave_out_names_of_types(const llvm::Module& module);
 
 }  // namespace rove::bitcode

@@ -10,9 +10,9 @@
 namespace rove::bitcode {
 
 // The meaning of a function's body depends on its own bytes, which refer to the module's tables by numbers, and on these tables. So a function
-// has not changed if neither its bytes nor its surroundings have.
+// is unchanged if neither its bytes nor its surroundings have changed.
 struct Outline {
-    Digest surroundings;         // all of the module but the bodies
+    Digest surroundings;         // all of the module except the bodies
     std::vector<Digest> bodies;  // in the module's order of functions
 };
 

@@ -1,4 +1,4 @@
-// Functions that several packages have: optimised once, in their source, and left as they are in each package.
+// Functions that several packages have: optimised once, in their source, and not changed in each package.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -18,14 +18,15 @@ namespace rove::bitcode {
 // with the first one that it finds. So packages with such functions may have another digest, and the same meaning, if other functions are sent.)
 //
 // Another file may have a function of the same name with another body (linkonce_odr), and a package may get that one. So, as in clang, the body
-// may be inlined, but its callers must not rely on effects that it does not have (throwing, writing).
+// may be inlined, but its callers must not rely on the absence of effects (throwing, writing).
 //
-// Threads: one at a time. Invariant: what is in `reached_` has been read and simplified, and optimised if it may be shared; it is not visited
-// again.
+// Threads: one at a time. Invariant: functions in `reached_` have been read and simplified, and optimised if they may be shared; they are not
+// visited again.
 class SharedCode {
 public:
     explicit SharedCode(Modules& program) : program_(program) {}
-    // Optimises what these reach and others may reach as well, where that has not been done. invalid: the program's bitcode is broken.
+    // Optimises functions that these reach and others may reach as well, unless they are optimised already. invalid: the program's bitcode
+    // is malformed.
     [[nodiscard]] Status optimise(const std::vector<const llvm::Function*>& roots);
 
 private:

@@ -10,10 +10,10 @@
 
 namespace rove::bitcode {
 
-// A function that many others reach is copied into each one's package: what is simplified once in its source is smaller in every copy, and need
-// not be done again there. 100 functions with containers: an eighth of the time of all.
+// A function that many others reach is copied into each one's package: if it is simplified once in its source, it is smaller in every copy, and
+// need not be simplified again there. 100 functions with containers: an eighth of the time of all.
 //
-// Threads: one at a time. Invariant: each function is simplified once, and nothing that was found out about others is used for it.
+// Threads: one at a time. Invariant: each function is simplified once, and nothing that was determined about others is used for it.
 class FunctionSimplifier {
 public:
     FunctionSimplifier();

@@ -1,4 +1,4 @@
-// Whether code reads or writes a variable, or only passes on where it is.
+// Whether code reads or writes a variable, or only passes its address on.
 #pragma once
 
 namespace llvm {
@@ -7,8 +7,8 @@ class GlobalVariable;
 
 namespace rove::bitcode {
 
-// False: nothing in its module reads or writes it, so that its value means nothing there. Libraries have such objects of empty classes in
-// their headers. Where a pointer to it goes out of sight it counts as touched.
+// False: no code in its module reads or writes it, so that its value has no meaning there. Libraries have such objects of empty classes in
+// their headers. If a pointer to it cannot be followed, it counts as touched.
 [[nodiscard]] bool is_touched(const llvm::GlobalVariable& variable);
 
 }  // namespace rove::bitcode

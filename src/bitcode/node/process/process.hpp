@@ -1,4 +1,4 @@
-// The processes in which this one's bitcode becomes code (serve.hpp).
+// The processes that compile bitcode for this one (serve.hpp).
 #pragma once
 
 #include <sys/types.h>
@@ -24,16 +24,16 @@ struct Beginning;
 // is closed, and has_ended() is true. A forked child has no copy of the socket, so the process notices when this one ends.
 class CompilerProcess {
 public:
-    // Returns before the new process is ready, so that the caller of begin() does not wait for LLVM's start. unsupported: there is no such
-    // program. overloaded: this machine has no process or descriptor left.
+    // Returns before the new process is ready, so that the caller of begin() does not wait for LLVM's start. unsupported: the program is
+    // not installed. overloaded: this machine has no process or descriptor left.
     [[nodiscard]] static Result<CompilerProcess> begin();
     ~CompilerProcess();
     CompilerProcess(CompilerProcess&&) = default;
     CompilerProcess& operator=(CompilerProcess&&) = default;
 
-    // Whether it has ended: because LLVM gave up, because it had grown too large, or because somebody ended it.
+    // Whether it has ended: because LLVM gave up, because it had grown too large, or because another process ended it.
     [[nodiscard]] bool has_ended() const;
-    // Nothing: it has ended before it answered, or stood still (somebody had stopped it).
+    // Nothing: it has ended before it answered, or was stopped (by a signal) and made no progress.
     [[nodiscard]] std::optional<Result<Generated>> generate(const GenerateRequest& request, const Bounds& bounds);
 
 private:
@@ -42,25 +42,25 @@ private:
     };
     CompilerProcess(Descriptor socket, std::unique_ptr<Beginning, EndParent> begun);
     void close();
-    // Waits until the socket has an answer (POLLIN) or room (POLLOUT), or the process has ended. False: it stands still, because somebody has
-    // stopped it.
+    // Waits until the socket has an answer (POLLIN) or room (POLLOUT), or the process has ended. False: it makes no progress, because it was
+    // stopped by a signal.
     [[nodiscard]] bool wait_for(short event) const;
     Descriptor socket_;
     pid_t pid_ = -1;
-    Descriptor handle_;  // by which it is ended; not open: this kernel gives none
+    Descriptor handle_;  // used to end it; not open: this kernel has none
     std::unique_ptr<Beginning, EndParent> begun_;
 };
 
-// The compiling processes that this process has, for all of its nodes: one for each compile that runs now, and at most one spare.
+// The compiling processes of this process, for all of its nodes: one for each compile that runs now, and at most one spare.
 //
 // Threads: any. Invariants: each compile has a process for itself; only the spare one is shared, under the lock, which is not held while a
-// process begins, compiles or ends.
+// process starts, compiles or ends.
 class CompilerProcesses {
 public:
-    // The child of a fork begins its own.
+    // The child of a fork starts its own.
     [[nodiscard]] static CompilerProcesses& of_process();
 
-    // Waits for the code. Errors: as those of generate() and CompilerProcess::begin(). failed: LLVM gave up, or went beyond the bounds.
+    // Waits for the code. Errors: those of generate() and CompilerProcess::begin(). failed: LLVM gave up, or exceeded the bounds.
     [[nodiscard]] Result<Generated> generate(const GenerateRequest& request, const Bounds& bounds);
 
 private:

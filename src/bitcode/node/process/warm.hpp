@@ -1,4 +1,4 @@
-// A module of one small function, by which LLVM's code is brought into memory before it is needed.
+// A module of one small function, for loading LLVM's code into memory before it is needed.
 #pragma once
 
 #include "base/bytes.hpp"

@@ -35,7 +35,7 @@ namespace rove::bitcode {
     return (resident - std::min(resident, shared)) * arch::page_bytes();
 }
 
-// For how long a thread or process has used no processor time, as far as looks show it.
+// How long a thread or process has used no processor time, according to the checks.
 class Standstill {
 public:
     explicit Standstill(clockid_t clock) : clock_(clock) {}
@@ -50,7 +50,8 @@ public:
     }
 
 private:
-    // Between two looks: where more time has passed, whoever looks stood still, too (a machine that was suspended, a debugger).
+    // The most time between two checks: if more has passed, the checking thread was stopped, too (a machine that was suspended, a
+    // debugger).
     static constexpr auto kPauseMax = std::chrono::milliseconds(200);
 
     [[nodiscard]] std::chrono::nanoseconds used_now() const {
@@ -70,7 +71,7 @@ public:
     // `working` outlives this.
     Watch(const Bounds& bounds, pthread_t working) : bounds_(bounds), standstill_(clock_of(working)) {}
 
-    // Which bound was passed, in words; nothing: none.
+    // The bound that was exceeded, as text; nothing: none.
     [[nodiscard]] std::optional<std::string> look() {
         const Clock::duration still = standstill_.look();
         if (standstill_.used() - begun_ >= bounds_.processor_time)

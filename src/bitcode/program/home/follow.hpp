@@ -15,17 +15,17 @@
 
 namespace rove::bitcode {
 
-// Follows a pointer, and those that are read through it, as far as the program's own code takes them; also where they are kept: a local
+// Follows a pointer, and those that are read through it, through the program's own code; also in the places where they are kept: a local
 // variable, or an iterator in one, whose address is passed on.
 //
 // The code is not optimised. So each parameter is stored into a local variable and loaded from there, and an iterator's operator is a call. One
-// such function serves all iterators of its type. Therefore each state has the calls that led to it, and what a function returns goes to the
-// last of them only.
+// such function serves all iterators of its type. Therefore each state includes the calls that led to it, and what a function returns is
+// followed to the last of them only.
 //
 // In a function that has received a pointer to const, and those that it calls, only a write that is seen is a change. Elsewhere a use that
-// cannot be followed is one as well.
+// cannot be followed counts as a change, too.
 //
-// Threads: one at a time. Invariants: one object answers one question, because it follows no state twice. It errs to one side only: `false`
+// Threads: one at a time. Invariants: one object answers one question, because it follows no state twice. It errs on one side only: `false`
 // means that no write was found and, outside of const, that every use was followed.
 class Follow {
 public:
@@ -38,11 +38,11 @@ private:
     // What a pointer points to: the static's memory; a place where such a pointer is kept; a place where the address of one is kept; …
     using Level = unsigned;
     static constexpr Level kInto = 0, kLevelMax = 5;
-    // The calls that led into a function, the last of them here; kAnyCall: it began in this function, or came there by a return.
+    // The calls that led into a function, the last of them here; kAnyCall: it began in this function, or got there by a return.
     struct Entered {
-        std::size_t from;  // where its caller was entered
+        std::size_t from;  // how its caller was entered
         const llvm::CallBase* call;
-        bool is_const;  // here or in a caller, by a pointer to const
+        bool is_const;  // a pointer to const was passed, here or in a caller
         unsigned depth;
     };
     using Context = std::size_t;  // an index of entered_

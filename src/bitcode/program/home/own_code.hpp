@@ -20,17 +20,17 @@
 
 namespace rove::bitcode {
 
-// The code that a program may run itself. Nothing is in it before read(), and it does not change after that.
+// The code that a program may run itself. Empty before read(), and constant after it.
 class OwnCode {
 public:
-    // statics: those that travel, and are made where they arrive.
+    // statics: those that travel, and are initialised on the node.
     OwnCode(Modules& program, const std::set<std::string>& statics,
             const std::function<bool(const llvm::Function&)>& is_sent)
         : program_(program), statics_(statics), is_sent_(is_sent) {}
 
     [[nodiscard]] Status read();
 
-    // All declarations that refer to this definition, and itself.
+    // All declarations that refer to this definition, and the definition.
     [[nodiscard]] const std::vector<const llvm::GlobalValue*>& met_as(const llvm::GlobalValue& definition) const {
         const auto found = used_as_.find(&definition);
         return found != used_as_.end() ? found->second : none_;
@@ -62,7 +62,7 @@ private:
     std::unordered_set<const llvm::GlobalValue*> read_;  // definitions
 };
 
-// The code that makes a static: of a function when that is first called, of others in a constructor of their own.
+// The code that initialises a static: in a function's static when the function is first called, in others in a constructor of their own.
 class Making {
 public:
     explicit Making(const llvm::GlobalVariable& variable);
