@@ -9,14 +9,14 @@ namespace rove::bitcode {
 
 namespace {
 
-// Whatever their types: they work on one another's memory, so a program that replaces one replaces all that it has.
+// Whatever their types: they access one another's memory, so a program that replaces one replaces all that it has.
 bool is_core(llvm::StringRef name) {
     static constexpr llvm::StringLiteral names[] = {"malloc", "free", "calloc", "realloc"};
     return llvm::is_contained(names, name);
 }
 
-// The other names are free for other things where the program does not replace malloc(): it may have a function of another type that is
-// called valloc.
+// The other names may mean other things if the program does not replace malloc(): it may have a function of another type that is called
+// valloc.
 bool is_beside_core(const llvm::GlobalValue& value, bool with_malloc) {
     struct Allocating {
         llvm::StringLiteral name, type;
@@ -60,7 +60,7 @@ llvm::Function* declare_allocation(const llvm::GlobalValue& replaced, llvm::Modu
     auto* declared = llvm::Function::Create(llvm::cast<llvm::FunctionType>(replaced.getValueType()),
                                             llvm::GlobalValue::ExternalLinkage, "", into);
     declared->setName(replaced.getName());
-    declared->addFnAttr(llvm::Attribute::NoBuiltin);  // as the compiler declares it: explicit calls are not left out
+    declared->addFnAttr(llvm::Attribute::NoBuiltin);  // as the compiler declares it: explicit calls are not removed
     return declared;
 }
 

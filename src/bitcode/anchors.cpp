@@ -17,10 +17,10 @@ namespace {
 // The prefix of the name that a function's address in the image has in a module with its own code for the function.
 constexpr llvm::StringRef kAddressPrefix = "rove.address.";
 
-// Whether a use takes the address. as_its_user: that depends on the uses of its user (address arithmetic, a part of an aggregate).
+// Whether a use takes the address. as_its_user: the uses of its user decide (address arithmetic, a part of an aggregate).
 enum class Takes : std::uint8_t { yes, no, as_its_user };
 
-// Each user is looked at once, however many ways lead to it: constants are shared, and may be made of one another.
+// Each user is visited once, however many ways lead to it: constants are shared, and may be made of one another.
 template <typename Look>
 bool any_use(const llvm::User& user, const Look& look) {
     std::set<const llvm::User*> seen{&user};
@@ -47,7 +47,7 @@ Takes taken_if(bool yes) {
     return yes ? Takes::yes : Takes::no;
 }
 
-// Any use but a call. What is done with it then is not followed: it may be compared in the next function, or the next call.
+// Any use but a call. Its further use is not followed: it may be compared in the next function, or the next call.
 Takes look_at_function(const llvm::Use& use) {
     const llvm::User* user = use.getUser();
     if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return taken_if(!call->isCallee(&use));
@@ -63,7 +63,7 @@ bool takes_function_address(const llvm::Use& use) {
     return is_taken(use, look_at_function);
 }
 
-// Any use but reading what is there, by the code itself or by a callee that says that it does not keep (or compare) the pointer.
+// Any use but reading the value, by the code itself or by a callee that declares that it does not keep (or compare) the pointer.
 Takes look_at_constant(const llvm::Use& use) {
     const llvm::User* user = use.getUser();
     if (llvm::isa<llvm::LoadInst>(user)) return Takes::no;
@@ -80,8 +80,8 @@ bool is_constant(const llvm::GlobalVariable& variable) {
            !variable.getName().starts_with("llvm.");
 }
 
-// Whatever has the address of a label in it: functions, variables, and the constants between them. Not only the label's own function: the
-// optimiser moves what is read from a table of labels, or the difference of two, into its callers.
+// Everything that contains the address of a label: functions, variables, and the constants between them. Not only the label's own function:
+// the optimiser moves values read from a table of labels, or the difference of two, into its callers.
 using LabelHolders = std::set<const llvm::Value*>;
 
 void add_holders(const llvm::Value& of, LabelHolders& holders) {
@@ -119,7 +119,7 @@ void make_far(llvm::GlobalObject& object) {
     if (auto* function = llvm::dyn_cast<llvm::Function>(&object)) function->addFnAttr(llvm::Attribute::NonLazyBind);
 }
 
-// Definitions that other code may know by their names, so that the image knows them, too.
+// Definitions that other code may know by their names, so the image must know them, too.
 bool is_known(const llvm::GlobalValue& value) {
     return !value.isDeclaration() && !value.hasLocalLinkage() && !value.isThreadLocal();
 }
@@ -174,7 +174,7 @@ Status borrow_from_image(llvm::Module& module, const std::set<std::string_view>&
         variable.setInitializer(nullptr);
         make_far(variable);
     }
-    std::vector<llvm::Function*> functions;  // those that follow are added at the end of the module
+    std::vector<llvm::Function*> functions;  // functions added at the end of the module by this are not among them
     for (llvm::Function& function : module)
         if (is_there(function)) functions.push_back(&function);
     for (llvm::Function* function : functions) {

@@ -18,7 +18,7 @@
 namespace rove::bitcode {
 namespace {
 
-// Directives that stand for no more than what is written.
+// Directives that generate no more than what is written.
 constexpr llvm::StringLiteral kPlain[] = {
     "byte",      "2byte",          "4byte",  "8byte",      "short",        "hword",
     "value",     "word",           "int",    "long",       "quad",         "xword",
@@ -41,8 +41,8 @@ bool starts_with_any(llvm::StringRef name, std::initializer_list<llvm::StringRef
     return llvm::any_of(beginnings, [name](llvm::StringRef each) { return name.starts_with(each); });
 }
 
-// Why a section does not travel; empty: it does. An image has its statics elsewhere, so anything that assembly puts into .data would be read
-// only; and the unwinder trusts its tables, whatever code they describe.
+// Why a section does not travel; empty: it does. An image has its statics elsewhere, so anything that assembly puts into .data would be
+// read-only; and the unwinder trusts its tables, whatever code they describe.
 std::string why_not_section(llvm::StringRef section) {
     const auto [name, rest] = section.split(',');
     const llvm::StringRef plain = name.trim().trim("\"");
@@ -53,7 +53,7 @@ std::string why_not_section(llvm::StringRef section) {
         flags.empty() || (flags.consume_front("\"") && flags.consume_back("\"") &&
                           llvm::all_of(flags, [](char c) { return llvm::isAlpha(c) || c == '?'; }));
     if (!are_letters) return "a section whose flags are no letters";
-    // A type may be given by its number: a table of relocations, say, which the linker would believe.
+    // A type may be given by its number: a table of relocations, for example, which the linker would trust.
     const llvm::StringRef type = rest.split(',').second.split(',').first.trim().trim('"').ltrim("@%");
     if (!type.empty() && type != "progbits" && type != "nobits" && type != "note")
         return "a section of a type of its own";
@@ -65,7 +65,7 @@ bool begins_dialect(llvm::StringRef text) {
     return starts_with_any(text, {"$(", "$|", "$)"});
 }
 
-// Why a statement that begins here does not travel; empty: it does. LLVM takes what is in quotes for a name, also for a directive's.
+// Why a statement that begins here does not travel; empty: it does. LLVM reads text in quotes as a name, also as a directive's.
 std::string why_not_here(llvm::StringRef statement) {
     statement = statement.ltrim();
     const bool is_quoted = statement.consume_front("\"");
@@ -104,7 +104,7 @@ bool is_local_name(llvm::StringRef text) {
 }
 
 // Whether a statement may begin after this: after nothing, after a label, and after each of the ways to write one for a dialect
-// ("$(way$|other$)"). What is no label has an operand before its colon (%fs:$0; x0, :lo12:$1).
+// ("$(way$|other$)"). If it is not a label, there is an operand before its colon (%fs:$0; x0, :lo12:$1).
 bool may_end_before_statement(llvm::StringRef before) {
     before = before.rtrim();
     if (before.consume_back("$|")) return may_end_before_statement(before.take_front(before.rfind("$(")));
@@ -130,8 +130,8 @@ std::string why_not(llvm::StringRef statement) {
     return {};
 }
 
-// Every place at which the assembler could begin a statement is looked at, those in strings and comments too: what is in there is not asked
-// the same way in all dialects.
+// Every place at which the assembler could begin a statement is checked, including those in strings and comments, because the dialects
+// delimit these differently.
 std::string why_not_all(llvm::StringRef text) {
     while (!text.empty()) {
         const std::size_t end = std::min(text.find_first_of("\n\r;"), text.find("*/"));
@@ -145,14 +145,14 @@ std::string why_not_all(llvm::StringRef text) {
 // LLVM prints a name in quotes at best, and escapes only some of the characters that end them. A name within a comment or a string can end
 // that, too, and the assembler reads the rest as statements. Letters of other alphabets end nothing.
 bool is_one_word(llvm::StringRef name) {
-    name.consume_front("\1");  // by which LLVM knows a name that is printed as it is
+    name.consume_front("\1");  // marks a name that LLVM prints unchanged
     return llvm::all_of(name, [](char c) {
         return llvm::isAlnum(c) || llvm::StringRef("_.$@").contains(c) || static_cast<unsigned char>(c) >= 0x80;
     });
 }
 
-// The text that LLVM prints in place of an operand is not checked above. It may be any name in the module, whatever the operand is here,
-// because the code generator may find out that a pointer is the address of a certain variable.
+// The text that LLVM prints for an operand is not checked above. It may be any name in the module, whatever the operand is here, because
+// the code generator may determine that a pointer is the address of a certain variable.
 Status check_names(const llvm::Module& module, const llvm::Function& function) {
     const auto values = module.global_values();
     const auto found =

@@ -15,7 +15,7 @@
 namespace rove::bitcode {
 namespace {
 
-// How the names of intrinsics begin that only the module's architecture has.
+// The beginning of the names of intrinsics that only the module's architecture has.
 llvm::StringRef own_intrinsics(const llvm::Module& module) {
     const llvm::Triple triple(module.getTargetTriple());
     const Target* const target = target_of_arch(std::string_view(triple.getArchName()));
@@ -51,7 +51,7 @@ bool is_zero(const llvm::GlobalVariable& variable) {
     return !variable.isConstant() && variable.getInitializer()->isNullValue();
 }
 
-// A few bytes of bitcode may stand for any number of zeros, which the code generator writes out.
+// A few bytes of bitcode may represent any number of zeros, which the code generator writes out.
 Status check_size(const llvm::Module& module) {
     if (bytes_of(module, [](const llvm::GlobalVariable& each) { return !is_zero(each); }) <= wire::kSliceBytesMax)
         return {};

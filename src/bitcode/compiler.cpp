@@ -47,7 +47,7 @@ public:
 }  // namespace rove::bitcode
 
 extern "C" __attribute__((visibility("default"))) rove::bitcode::Compiler* rove_jit_compiler() {
-    // Never destroyed: compiled code may run until the very end of the process.
+    // Never destroyed, because compiled code may run until the process ends.
     static constinit rove::MadeOnce<rove::bitcode::LlvmCompiler> compiler;
     return &compiler.get([] { return new rove::bitcode::LlvmCompiler; });
 }

@@ -55,7 +55,7 @@ bool is_wide(const llvm::Instruction& each) {
     return type != nullptr && each.getDataLayout().getTypeStoreSize(const_cast<llvm::Type*>(type)) == 16;
 }
 
-// x86-64 as it was first made has no atomic operation on 16 bytes, so LLVM would call libatomic, which no node need have, and which itself
+// The first x86-64 CPUs have no atomic operation on 16 bytes, so LLVM would call libatomic, which a node need not have, and which itself
 // uses the instruction that every such CPU has had since 2006. A node that compiles the bitcode for its own CPU uses it as well.
 void have_wide_atomics(llvm::Module& module) {
     if (llvm::Triple(module.getTargetTriple()).getArch() != llvm::Triple::x86_64) return;
@@ -75,7 +75,7 @@ ByteBuffer to_buffer(llvm::StringRef text) {
 
 Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& triple) {
     initialise_targets();
-    // "x86_64-linux-gnu" as it stands has a vendor called linux and no system that LLVM knows.
+    // LLVM would read "x86_64-linux-gnu" as a vendor called linux and an unknown system.
     const std::string normal = llvm::Triple::normalize(triple);
     const llvm::Triple parsed(normal);
     const Target* const known = target_of_arch(std::string_view(parsed.getArchName()));
@@ -86,8 +86,8 @@ Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& t
     if (target == nullptr) return fail(ErrorCode::unsupported, "no code can be made for {}: {}", triple, why);
     llvm::TargetOptions options;
     options.UseInitArray = true;  // an image has no .ctors
-    // Statics in sections of their own: what is left in plain .data are the code generator's own constant pointers (type
-    // infos of exception tables), which an image keeps with its code.
+    // Statics in sections of their own: the rest of plain .data are the code generator's own constant pointers (type infos of exception
+    // tables), which an image keeps with its code.
     options.DataSections = true;
     const auto model = known->is_tiny ? llvm::CodeModel::Tiny : llvm::CodeModel::Small;
     std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
@@ -133,7 +133,7 @@ ByteBuffer write_bitcode(const llvm::Module& module) {
 Digest digest_of_bitcode(const llvm::Module& module) {
     llvm::SmallVector<char, 0> text;
     llvm::BitcodeWriter writer(text);
-    writer.writeModule(module);  // without the table of symbols, which says nothing more
+    writer.writeModule(module);  // without the table of symbols, which adds no information
     writer.writeStrtab();
     return digest_of({std::string_view(text.data(), text.size())});
 }

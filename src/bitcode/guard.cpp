@@ -31,14 +31,14 @@ struct Attempt {
     bool ended GUARDED_BY(mutex) = false;
     std::exception_ptr thrown GUARDED_BY(mutex);
     std::atomic<const char*> why_given_up{nullptr};
-    OneLine words;  // of LLVM's, where it says why; written before that
+    OneLine words;  // LLVM's message, if it gives one; written before that
     FaultStack fault_stack;
 };
 
-// Initial-exec: a signal's handler looks at it, and must not make a thread's memory for it.
+// Initial-exec: a signal handler reads it, and must not allocate a thread's memory for it.
 constinit thread_local Attempt* attempt_here [[gnu::tls_model("initial-exec")]] = nullptr;
 
-// Held by the thread that waits for the work, and not by the one that does it, because that may stay in the handler for ever.
+// Held by the thread that waits for the work, and not by the one that does it, because the latter may stay in the handler for ever.
 SharedMutex& running() {
     static constinit MadeInEachProcess<SharedMutex> mutex;
     return mutex.get([] { return new SharedMutex; });
@@ -56,7 +56,7 @@ SharedMutex& running() {
 
 void handle(void* /*data*/, const char* words, bool /*for a crash report*/) {
     if (attempt_here == nullptr) {
-        // A thread of the program's own LLVM: what happens without a handler. LLVM ends the process next.
+        // A thread of the program's own LLVM: as without a handler. LLVM ends the process next.
         std::fprintf(stderr, "LLVM ERROR: %s\n", words);
         return;
     }
@@ -67,21 +67,21 @@ void handle(void* /*data*/, const char* words, bool /*for a crash report*/) {
 // The handler of faults that the process had before on_fault().
 struct Former {
     struct sigaction handler{};
-    // The program has set a handler while on_fault() was there. It may hand on to the one that it found, so it is left alone from then on:
-    // as `handler` it would be called by the one that it calls.
+    // The program has set a handler while on_fault() was set. That handler may call the one that it replaced, so it is not replaced from
+    // then on: as `handler` it would be called by the one that it calls.
     bool is_the_programs = false;
 };
 constinit std::array<Former, kFaults.size()> former{};
 
-// The signal is met again with that handler, once the one that runs has returned. An instruction that faulted is begun again and faults
-// again; a signal that was sent, or a trap, which is not begun again, is sent once more.
+// Raises the signal again with that handler, once the running one has returned. An instruction that faulted is executed again and faults
+// again; a signal that was sent, or a trap, which is not executed again, is sent once more.
 void meet_again(int number, const siginfo_t& info, const struct sigaction& handler) {
     (void)sigaction(number, &handler, nullptr);
     if (info.si_code <= 0 || number == SIGTRAP) (void)raise(number);
 }
 
 // Runs in the thread that faults. A thread that does work is in LLVM's code, which holds none of the process's locks: only if it faults within
-// malloc(), after it has ruined the heap, do other threads wait for ever. Faults of all other threads go to the handlers from before.
+// malloc(), after it has corrupted the heap, do other threads wait for ever. Faults of all other threads go to the handlers from before.
 void on_fault(int number, siginfo_t* info, void* context) {
     const std::size_t place = place_of_fault(number);
     const bool is_own = info->si_code > 0 || (number == SIGABRT && info->si_pid == getpid());  // abort() sends it
@@ -92,7 +92,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
     meet_again(number, *info, before);
 }
 
-// While one lives, faults come to on_fault(). The process has its own handlers again when no work runs.
+// While one exists, on_fault() handles faults. The process has its own handlers again when no work runs.
 class FaultsTaken {
 public:
     FaultsTaken() {
@@ -105,7 +105,7 @@ public:
             mine.sa_sigaction = &on_fault;
             mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
             sigemptyset(&mine.sa_mask);
-            struct sigaction before{};  // a child of a fork that came while work ran has on_fault() already
+            struct sigaction before{};  // in the child of a fork during work, on_fault() is set already
             if (sigaction(kFaults[i].number, &mine, &before) == 0 && before.sa_sigaction != &on_fault)
                 former[i].handler = before;
         }
@@ -123,7 +123,7 @@ public:
                 former[i].is_the_programs = true;
         }
     }
-    // False: the program has set its own handler for it meanwhile.
+    // False: the program has set its own handler for it since.
     [[nodiscard]] static bool has(int number) {
         struct sigaction now{};
         return sigaction(number, nullptr, &now) == 0 && now.sa_sigaction == &on_fault;
@@ -194,8 +194,8 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work)
         attempt = std::make_shared<Attempt>();
         auto begun = std::make_unique<Begun>(attempt, work);
         error = begin_thread(thread, &run_attempt, begun.get());
-        if (error == 0) (void)begun.release();  // the thread's
-    } catch (const std::bad_alloc&) {           // `error` says so
+        if (error == 0) (void)begun.release();  // now the thread's
+    } catch (const std::bad_alloc&) {           // `error` reports it
     }
     if (error != 0)
         return fail(

@@ -13,7 +13,7 @@ namespace {
 
 using Defined = llvm::DenseMap<llvm::Constant*, llvm::Constant*>;
 
-// Not those that hold none: strings and tables of numbers, of which there are many.
+// False for those that hold none: strings and tables of numbers, of which there are many.
 bool may_hold_undef(const llvm::Constant& constant) {
     return llvm::isa<llvm::UndefValue, llvm::ConstantAggregate>(constant);
 }
@@ -39,7 +39,7 @@ llvm::Constant* with_parts(llvm::ConstantAggregate& aggregate, const Defined& de
     return llvm::ConstantVector::get(parts);
 }
 
-// Without recursion, because not all modules that come here have been asked how deep they nest.
+// Without recursion, because the nesting of some modules has not been checked.
 llvm::Constant* define(llvm::Constant* whole, Defined& defined) {
     std::vector<llvm::Constant*> rest{whole};
     while (!rest.empty()) {

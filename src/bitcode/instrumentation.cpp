@@ -29,9 +29,10 @@ constexpr llvm::StringLiteral kAddingByName[] = {
     "patchable-function",
     "patchable-function-entry",
     "patchable-function-prefix",
-    // -fzero-call-used-regs: with =all LLVM zeroes registers of AVX-512 that hold results, and a node may have these where home has none
+    // -fzero-call-used-regs: with =all LLVM zeroes registers of AVX-512 that hold results, and a node may have these if the build machine
+    // has not
     "zero-call-used-regs",
-    // -fsplit-stack: the prologue asks the thread's runtime for room
+    // -fsplit-stack: the prologue requests room from the thread's runtime
     "split-stack",
     "stack-protector-buffer-size",
 };
@@ -44,7 +45,7 @@ constexpr llvm::Attribute::AttrKind kAdding[] = {
     llvm::Attribute::SanitizeNumericalStability,
     llvm::Attribute::SafeStack,  // the second stack is a thread-local variable of the program's runtime
     llvm::Attribute::ShadowCallStack,
-    // -fstack-protector: what it compares with is the program's own, and what it calls then ends the process
+    // -fstack-protector: the value that it compares with is the program's own, and the function that it calls then ends the process
     llvm::Attribute::StackProtect,
     llvm::Attribute::StackProtectStrong,
     llvm::Attribute::StackProtectReq,
@@ -87,12 +88,12 @@ void leave_out_call(llvm::IntrinsicInst& call) {
     call.eraseFromParent();
 }
 
-// Functions of the counters' runtimes. They return nothing, or the status 0.
+// Functions of the runtimes that count. They return nothing, or the status 0.
 constexpr llvm::StringLiteral kCounting[] = {"__gcov_dump", "__gcov_reset", "__llvm_profile_dump",
                                              "__llvm_profile_reset_counters", "__llvm_profile_write_file"};
 
 // Whether a call only reports to a runtime that does not travel: a destructor reports the destroyed object (-fsanitize=memory), or a program
-// asks for its counters to be written.
+// requests that its counters be written.
 bool reports_to_runtime(const llvm::CallBase& call) {
     const llvm::Function* called = call.getCalledFunction();
     if (called == nullptr || !called->isDeclaration()) return false;
@@ -110,14 +111,14 @@ void leave_out_calls(llvm::Function& function) {
             }
             auto* call = llvm::dyn_cast<llvm::CallBase>(&each);
             if (call != nullptr && reports_to_runtime(*call)) {
-                // It is the end of its block where something is to be destroyed if it throws.
+                // It ends its block if something must be destroyed when it throws.
                 if (auto* invoke = llvm::dyn_cast<llvm::InvokeInst>(call)) call = llvm::changeToCall(invoke);
                 if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(llvm::ConstantInt::get(call->getType(), 0));
                 call->eraseFromParent();
                 continue;
             }
             if (call == nullptr || !call->getOperandBundle(llvm::LLVMContext::OB_kcfi)) continue;
-            // -fsanitize=kcfi: functions of the node's libraries carry no such number before them.
+            // -fsanitize=kcfi: functions of the node's libraries have no such number before them.
             llvm::CallBase* plain =
                 llvm::CallBase::removeOperandBundle(call, llvm::LLVMContext::OB_kcfi, call->getIterator());
             plain->takeName(call);

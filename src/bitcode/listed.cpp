@@ -10,8 +10,7 @@ std::vector<Listed> listed(const llvm::Module& module, llvm::StringRef list) {
     if (variable == nullptr || !variable->hasInitializer()) return all;
     for (const llvm::Use& place : variable->getInitializer()->operands()) {
         const auto* const each = llvm::dyn_cast<llvm::ConstantStruct>(place.get());
-        if (each == nullptr || each->getNumOperands() != 3)
-            continue;  // LLVM's reader and verifier let nothing else through
+        if (each == nullptr || each->getNumOperands() != 3) continue;  // LLVM's reader and verifier refuse all others
         const auto* const priority = llvm::dyn_cast<llvm::ConstantInt>(each->getOperand(0));
         auto* const function = llvm::cast<llvm::Constant>(each->getOperand(1)->stripPointerCastsAndAliases());
         if (priority == nullptr || function->isNullValue()) continue;

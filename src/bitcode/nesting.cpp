@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kTooDeep = kNestingMax + 1, kOpen = kTooDeep;
 
-// How deep what it holds nests, 0 for nothing; kTooDeep or more is too deep, or holds itself. `known` from one to the next.
+// How deep the parts of a thing nest, 0 for none; kTooDeep or more: too deep, or it contains itself. `known` is kept between calls.
 template <typename Thing, typename PartsOf>
 std::size_t nesting_of(Thing outermost, const PartsOf& parts_of, llvm::DenseMap<Thing, std::size_t>& known) {
     struct Step {
@@ -33,7 +33,7 @@ std::size_t nesting_of(Thing outermost, const PartsOf& parts_of, llvm::DenseMap<
         std::size_t next = 0, nesting = 0;
     };
     std::vector<Step> steps;
-    std::size_t last = 0;  // of the part that has been looked at last
+    std::size_t last = 0;  // index of the last part visited
     const auto look_at = [&](Thing thing) {
         const auto [at, is_new] = known.try_emplace(thing, kOpen);
         if (is_new) steps.push_back({thing, parts_of(thing)});
@@ -69,7 +69,7 @@ tl::unexpected<Error> no_bitcode(const std::string& name, llvm::Error why) {
 
 using Types = llvm::SmallVector<unsigned, 4>;
 
-// Which types a type's record names. Pointers name none that count: LLVM has forgotten what they point to.
+// The types that a type's record names. Pointers name none that count, because LLVM no longer records what they point to.
 Types types_in(unsigned code, llvm::ArrayRef<std::uint64_t> record) {
     std::size_t first = record.size();
     switch (code) {
@@ -88,7 +88,7 @@ Types types_in(unsigned code, llvm::ArrayRef<std::uint64_t> record) {
     return types;
 }
 
-// Goes through a file's blocks as LLVM's reader does, and keeps what counts.
+// Reads a file's blocks as LLVM's reader does, and keeps what counts.
 class Scan {
 public:
     Scan(Bytes bitcode, const std::string& name, bool of_peer) : name_(name), of_peer_(of_peer), end_(bitcode.size()) {
@@ -104,7 +104,7 @@ public:
         if (end_ < 4) return fail(ErrorCode::invalid, "{}: not bitcode: it has {} bytes", name_, end_);
         if (llvm::Error failed = stream_.JumpToBit(32))
             return no_bitcode(name_, std::move(failed));  // the magic number
-        // Less than 8 bytes at the end are nothing, for LLVM as well.
+        // LLVM ignores less than 8 bytes at the end, too.
         while (!blocks_.empty() || stream_.getCurrentByteNo() + 8 < end_) {
             llvm::Expected<llvm::BitstreamEntry> entry = stream_.advance();
             if (!entry) return no_bitcode(name_, entry.takeError());
@@ -151,7 +151,7 @@ private:
         types_.clear();
         return {};
     }
-    // LLVM's reader refuses what names a type that is not there.
+    // LLVM's reader refuses types that name one that does not exist.
     [[nodiscard]] Types parts_of(unsigned type) const {
         Types parts;
         for (const unsigned part : types_[type])
@@ -169,7 +169,7 @@ private:
         if (block != llvm::bitc::TYPE_BLOCK_ID_NEW) {
             llvm::Expected<unsigned> code = stream_.skipRecord(abbreviation);
             if (!code) return no_bitcode(name_, code.takeError());
-            // These name parameters themselves, by any number. Nothing has written them since LLVM 3.2, and the reader believes them.
+            // These name parameters themselves, by any number. LLVM has not written them since 3.2, and the reader trusts them.
             if (block == llvm::bitc::PARAMATTR_BLOCK_ID && *code == llvm::bitc::PARAMATTR_CODE_ENTRY_OLD)
                 return fail(ErrorCode::invalid, "{}: its bitcode lists attributes as LLVM did before 3.3", name_);
             return {};
@@ -196,15 +196,15 @@ private:
 
     const std::string& name_;
     const bool of_peer_;
-    std::size_t end_;  // in bytes
+    std::size_t end_;  // position in bytes
     llvm::BitstreamBlockInfo info_;
     llvm::BitstreamCursor stream_;
-    std::vector<unsigned> blocks_;  // those that we are in
-    std::vector<Types> types_;      // by number: which ones it holds
+    std::vector<unsigned> blocks_;  // blocks that are open
+    std::vector<Types> types_;      // by number: the types that it holds
     std::size_t metadata_ = 0;
 };
 
-// Variables and functions end the nesting: an address of another one within them makes nothing deeper. An alias counts as its object.
+// Variables and functions end the nesting: an address of another one within them adds no depth. An alias counts as its object.
 bool may_nest(const llvm::Value* value) {
     const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
     return constant != nullptr && constant->getNumOperands() > 0 && !llvm::isa<llvm::GlobalObject>(constant);
@@ -217,7 +217,7 @@ llvm::SmallVector<const llvm::Constant*, 4> constants_in(const llvm::Constant* c
     return parts;
 }
 
-// Whether one has more than kConstantPartsMax parts. `nesting`: of all constants that there are, none of which holds itself.
+// Whether one has more than kConstantPartsMax parts. `nesting`: of all constants, none of which contains itself.
 bool has_too_many_parts(const llvm::DenseMap<const llvm::Constant*, std::size_t>& nesting) {
     std::vector<std::pair<std::size_t, const llvm::Constant*>> inner_first;
     for (const auto& [constant, depth] : nesting) inner_first.emplace_back(depth, constant);
@@ -234,7 +234,7 @@ bool has_too_many_parts(const llvm::DenseMap<const llvm::Constant*, std::size_t>
     return false;
 }
 
-// Reverse post-order, so that a block comes after those that it follows but for a loop's way back; unreachable blocks last.
+// Reverse post-order, so that a block follows its predecessors, except along a loop's back edge; unreachable blocks last.
 std::vector<const llvm::BasicBlock*> blocks_of(const llvm::Function& function) {
     const llvm::ReversePostOrderTraversal<const llvm::Function*> order(&function);
     std::vector<const llvm::BasicBlock*> blocks(order.begin(), order.end());
@@ -244,8 +244,8 @@ std::vector<const llvm::BasicBlock*> blocks_of(const llvm::Function& function) {
     return blocks;
 }
 
-// Whether a chain of operands, each the result of the next, is longer than kChainMax, in whichever blocks. A loop's way back is not followed;
-// where LLVM does so and runs out of stack, the guard sees it.
+// Whether a chain of operands, each the result of the next, is longer than kChainMax, across blocks. A loop's back edge is not followed; if
+// LLVM follows it and exhausts its stack, the guard handles the fault.
 bool has_long_chain(const llvm::Function& function) {
     if (function.getInstructionCount() <= kChainMax) return false;
     llvm::DenseMap<const llvm::Value*, std::size_t> chain_length;
@@ -261,14 +261,15 @@ bool has_long_chain(const llvm::Function& function) {
     return false;
 }
 
-// Whether more than kLoopsNestedMax loops are nested. LLVM's LoopInfo would find that as well, but with memory by the square of their number.
+// Whether more than kLoopsNestedMax loops are nested. LLVM's LoopInfo would determine that as well, but with memory by the square of their
+// number.
 class Loops {
 public:
     explicit Loops(const llvm::Function& function) : dominators_(const_cast<llvm::Function&>(function)) {}
 
     bool nest_too_deep() {
         dominators_.updateDFSNumbers();
-        // Inner ones before those around them.
+        // Inner ones before the outer ones.
         for (const llvm::DomTreeNode* node : llvm::post_order(dominators_.getRootNode()))
             if (find(*node->getBlock()) > kLoopsNestedMax) return true;
         return false;
@@ -276,11 +277,11 @@ public:
 
 private:
     struct Loop {
-        const llvm::BasicBlock* around = nullptr;  // the head of the next one
+        const llvm::BasicBlock* around = nullptr;  // the head of the loop around it
         std::size_t nesting = 1;
     };
 
-    // How deep the loop nests of which that block is the head; 0: of none.
+    // How deep the loop with that head nests; 0: no loop.
     std::size_t find(const llvm::BasicBlock& head) {
         std::vector<const llvm::BasicBlock*> unseen;
         for (const llvm::BasicBlock* before : llvm::predecessors(&head))
@@ -311,7 +312,7 @@ private:
 
     llvm::DominatorTree dominators_;
     std::unordered_map<const llvm::BasicBlock*, Loop> loops_;                         // by head
-    std::unordered_map<const llvm::BasicBlock*, const llvm::BasicBlock*> innermost_;  // of a block: its loop's head
+    std::unordered_map<const llvm::BasicBlock*, const llvm::BasicBlock*> innermost_;  // by block: the head of its loop
 };
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace rove::bitcode {
 namespace {
 
 constexpr llvm::StringLiteral kOptimised = "rove.optimised";
-// Instructions. 100 functions with containers took as long with any number from 30 to 100, and had the least code with 60 and more.
+// Size in instructions. 100 functions with containers took as long with any number from 30 to 100, and had the least code with 60 and more.
 constexpr unsigned kLarge = 60;
 
 // A pass that notes that it has been reached.
@@ -60,7 +60,7 @@ std::vector<llvm::Function*> Apart::left() const {
 
 LeaveOptimised::LeaveOptimised(llvm::PassInstrumentationCallbacks& callbacks, llvm::PassBuilder& pipeline) {
     callbacks.registerShouldRunOptionalPassCallback([this](llvm::StringRef pass, const llvm::Any& code) {
-        // When a function was optimised before (shared.hpp), it was not noted which effects it does not have: this pass finds them.
+        // When a function was optimised before (shared.hpp), the effects that it does not have were not noted: this pass determines them.
         return at_last_passes_ || pass == "PostOrderFunctionAttrsPass" || !holds_for_all(code, is_optimised);
     });
     pipeline.registerOptimizerEarlyEPCallback(

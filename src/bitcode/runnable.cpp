@@ -22,13 +22,14 @@ std::string shown(const llvm::GlobalValue& value) {
     return llvm::demangle(value.getName().str());
 }
 
-// The function that compares something with an address within the variable; null: none does.
+// The function that compares a value with an address within the variable; null: none does.
 const llvm::Function* compared_in(const llvm::Constant& variable) {
     for (const llvm::User* user : variable.users()) {
         const auto* const compares = llvm::dyn_cast<llvm::ICmpInst>(user);
         const bool is_assumed = compares != nullptr && llvm::all_of(compares->users(), [](const llvm::User* each) {
                                     return llvm::isa<llvm::AssumeInst>(
-                                        each);  // of an object that has just been made (-fstrict-vtable-pointers)
+                                        // The address in an object that has just been made (-fstrict-vtable-pointers).
+                                        each);
                                 });
         if (compares != nullptr && !is_assumed) return compares->getFunction();
         const auto* const part = llvm::dyn_cast<llvm::ConstantExpr>(user);
@@ -37,7 +38,7 @@ const llvm::Function* compared_in(const llvm::Constant& variable) {
     return nullptr;
 }
 
-// A dynamic_cast to a class that is final compares vtables where the compiler may assume that each class has one in the whole program.
+// A dynamic_cast to a final class compares vtables if the compiler may assume that each class has one in the whole program.
 Status check_vtables(const llvm::Module& module) {
     for (const llvm::GlobalVariable& variable : module.globals()) {
         const llvm::Function* const compares = variable.getName().starts_with("_ZTV") ? compared_in(variable) : nullptr;
@@ -107,7 +108,7 @@ Status check_runnable(const llvm::Module& module) {
 
 Status check_sections(const llvm::Module& module) {
     static constexpr llvm::StringLiteral kRead[] = {".preinit_array", ".init_array", ".fini_array", ".ctors",
-                                                    ".dtors"};  // .init_array.100, too
+                                                    ".dtors"};  // also .init_array.100
     static constexpr llvm::StringLiteral kRun[] = {".init", ".fini"};
     for (const llvm::GlobalObject& object : module.global_objects()) {
         const llvm::StringRef own = object.getSection();

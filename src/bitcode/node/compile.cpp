@@ -67,8 +67,8 @@ llvm::Error keep_unwinding(llvm::jitlink::LinkGraph& graph) {
     return llvm::Error::success();
 }
 
-// JITLink divides the table into its records, so that those of functions which nobody calls can go. That takes time and memory by the square
-// of their number (5 GiB for 20,000 functions, LLVM 19), and nothing is linked here that could go. Its first two passes do that.
+// JITLink divides the table into its records, so that the records of functions without callers can be removed. That takes time and memory by
+// the square of their number (5 GiB for 20,000 functions, LLVM 19), and nothing linked here is ever removed. Its first two passes do that.
 void leave_unwinding_whole(llvm::jitlink::PassConfiguration& config) {
     constexpr std::ptrdiff_t kPasses = 2;
     auto& passes = config.PrePrunePasses;
@@ -77,14 +77,14 @@ void leave_unwinding_whole(llvm::jitlink::PassConfiguration& config) {
     passes.insert(passes.begin(), &keep_unwinding);
 }
 
-// Keeps what is linked, by the library that it is linked into.
+// Records the linked code of each library.
 class LinkRecorder final : public orc::ObjectLinkingLayer::Plugin {
 public:
     static LinkRecorder& instance() {
         static constinit MadeInEachProcess<LinkRecorder> recorder;
         return recorder.get([] { return new LinkRecorder; });
     }
-    // Takes the record of a library that nothing more will be linked into.
+    // Returns the record of a library into which nothing more will be linked.
     Linked take(const orc::JITDylib& library) {
         const MutexLock lock(mutex_);
         auto found = linked_.extract(&library);
@@ -94,10 +94,10 @@ public:
                           llvm::jitlink::PassConfiguration& config) override {
         leave_unwinding_whole(config);
         config.PrePrunePasses.insert(config.PrePrunePasses.begin(), &check_places);
-        // Again where the linker has made instructions shorter, and moved their places.
+        // Checked again after the linker has shortened instructions, and moved their places.
         config.PreFixupPasses.push_back(&check_places);
         const orc::JITDylib* library = &made.getTargetJITDylib();
-        // The last before addresses are written: what the linker makes shorter where it can has been made so.
+        // The last pass before addresses are written: the linker has shortened all that it can.
         config.PreFixupPasses.push_back([this, library](llvm::jitlink::LinkGraph& graph) {
             Linked linked;
             for (const llvm::jitlink::Block* block : graph.blocks()) linked.bytes += block->getSize();
@@ -105,10 +105,10 @@ public:
             const MutexLock lock(mutex_);
             Linked& all = linked_[library];
             all.bytes += linked.bytes;
-            all.lacks.merge(linked.lacks);  // one object to a library
+            all.lacks.merge(linked.lacks);  // one object in each library
             return llvm::Error::success();
         });
-        // Before the process registers it: what is registered every exception of everybody walks.
+        // Before the process registers it, because every exception of the process searches a registered table.
         config.PostFixupPasses.push_back(&check_unwinding);
     }
     llvm::Error notifyFailed(orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
@@ -173,7 +173,7 @@ struct InSession {
 };
 
 // The session that links code. LLVM unwinds no locks: once it has given up in a session, or memory ran out there, the next thread to enter the
-// session waits for ever. So a thread that enters it holds `working`, marks it as lost in these cases, and is never one that others wait for.
+// session waits for ever. So a thread that enters it holds `working`, marks it as lost in these cases, and is never one for which others wait.
 struct Session {
     explicit Session(std::unique_ptr<orc::LLJIT> made) : jit(std::move(made)) {}
     const std::unique_ptr<orc::LLJIT> jit;
@@ -212,7 +212,7 @@ void leave_session(Session& session) REQUIRES(session.working) {
     if (shared.kept == &session) shared.kept = nullptr;
 }
 
-// The functions that a compile asks while it links; empty afterwards.
+// The functions that a compile calls for names while it links; empty afterwards.
 struct Names {
     const CompileRequest* request = nullptr;
     std::set<std::string> missing;
@@ -253,7 +253,7 @@ public:
     OrcModule(Session& session, orc::JITDylib& library) : session_(session) {
         in_session_.push_back({.library = library, .addresses = {}, .linked = {}});
     }
-    // Under whatever locks of a node: so it enters no session, and needs no memory.
+    // Called under any lock of a node: so it enters no session, and needs no memory.
     ~OrcModule() override {
         const MutexLock lock(session_.leaving);
         session_.left.splice(session_.left.end(), in_session_);
@@ -292,7 +292,7 @@ private:
     std::list<InSession> in_session_;  // one
 };
 
-// Takes out of LLVM what modules had that were destroyed since.
+// Removes from LLVM what modules had that have been destroyed since.
 void free_modules_in(Session& session) REQUIRES(session.working) {
     std::list<InSession> left;
     {
@@ -308,7 +308,7 @@ void free_modules_in(Session& session) REQUIRES(session.working) {
     }
     llvm::consumeError(execution.removeJITDylibs(std::move(libraries)));
     left.clear();
-    execution.getSymbolStringPool()->clearDeadEntries();  // it keeps each name that it was ever asked for
+    execution.getSymbolStringPool()->clearDeadEntries();  // it keeps each name that was ever looked up
 }
 
 tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names& names, llvm::Error error) {
@@ -350,19 +350,19 @@ Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, Sess
     for (const std::string& each : compiled->constructors)
         if (request.in_image.empty() && compiled->find(each) == nullptr)
             return fail(ErrorCode::internal, "a constructor of {} is not among its symbols", request.name);
-    // Names are held here and by ORC, twice, with some words each (measured: 260 bytes for one of 10 letters).
+    // Names are stored here and by ORC, twice, with some words each (measured: 260 bytes for one of 10 letters).
     for (const std::string& name : generated.names) in_session.linked.bytes += 3 * name.size() + 230;
     for (const auto& [name, lacked] : in_session.linked.lacks)
         in_session.linked.bytes += lacked.places.size() * sizeof(LackedName::Place);
     return compiled;
 }
 
-// Works in a session, which is left where LLVM gives up or memory runs out in it (overloaded).
+// Works in a session, which is abandoned if LLVM gives up or memory runs out in it (overloaded).
 Status in_session(Session& session, const std::string& what, const std::function<void()>& work)
     REQUIRES(session.working) {
     try {
         Status done = run_guarded(what, work);
-        if (!done && done.error().code() == ErrorCode::failed) leave_session(session);  // else nothing has begun
+        if (!done && done.error().code() == ErrorCode::failed) leave_session(session);  // otherwise nothing has begun
         return done;
     } catch (const std::bad_alloc&) {
         leave_session(session);
@@ -401,9 +401,9 @@ void free_modules() {
     if (session->is_lost) return;
     const auto free = [session]() REQUIRES(session->working) { free_modules_in(*session); };
     try {
-        // Where LLVM has given up too often, or the machine has no thread, they would stay for good. In a session that is lost they do.
+        // If LLVM has given up too often, or the machine has no thread, they would never be freed. In a lost session they are not.
         if (!in_session(*session, "code that was evicted", free) && !session->is_lost) free();
-    } catch (const std::bad_alloc&) {  // for the error's words
+    } catch (const std::bad_alloc&) {  // no memory for the message
         leave_session(*session);
     }
 }

@@ -21,10 +21,10 @@ std::byte* page_of(std::byte* place, std::size_t page_bytes) {
     return place - reinterpret_cast<std::uintptr_t>(place) % page_bytes;
 }
 
-// Pages that are made writable for as long as this lives. They hold addresses, and others read them meanwhile.
+// Makes pages writable for its lifetime. They hold addresses, and other threads read them in that time.
 class Writable {
 public:
-    // pages: room for all of them.
+    // pages: room is reserved for all of them.
     explicit Writable(std::size_t page_bytes, std::size_t pages) : page_bytes_(page_bytes) { pages_.reserve(pages); }
     ~Writable() {
         for (std::byte* page : pages_) (void)mprotect(page, page_bytes_, PROT_READ);
@@ -44,7 +44,7 @@ private:
 }  // namespace
 
 LackedNames find_lacks(jitlink::LinkGraph& graph) {
-    // An address of 8 bytes, which can be written later in one store. JITLink calls it so for each instruction set.
+    // An address of 8 bytes, which can be written later in one store. JITLink has this name for it on each instruction set.
     const auto is_address = [&graph](jitlink::Edge::Kind kind) {
         return llvm::StringRef(graph.getEdgeKindName(kind)) == "Pointer64";
     };
@@ -56,7 +56,7 @@ LackedNames find_lacks(jitlink::LinkGraph& graph) {
         const bool is_loaded = block->getSection().getMemLifetime() != llvm::orc::MemLifetime::NoAlloc;
         const bool is_writable = (protection & MemProt::Write) != none;
         const bool is_checked =
-            block->getSection().getName() == ".eh_frame";  // once, before a name comes (compile.cpp)
+            block->getSection().getName() == ".eh_frame";  // checked once, before a name arrives (compile.cpp)
         for (jitlink::Edge& edge : block->edges()) {
             if (!edge.isRelocation() || edge.getTarget().getAddress().getValue() != kNowhere) continue;
             LackedName& lacked = lacks[edge.getTarget().getName().str()];
@@ -79,7 +79,7 @@ Status put_names(const LackedNames& lacks, const std::vector<std::pair<std::stri
             if (const auto lacked = lacks.find(name); lacked != lacks.end())
                 for (const LackedName::Place& place : lacked->second.places) what(place, address);
     };
-    std::vector<std::byte*> pages;  // a place may lie across two
+    std::vector<std::byte*> pages;  // a place may span two
     each_place([&](const LackedName::Place& place, void*) {
         if (place.is_writable) return;
         pages.push_back(page_of(place.at, page_bytes));

@@ -5,7 +5,7 @@
 namespace rove::bitcode {
 namespace {
 
-// How many bytes the linker writes at an edge of that kind, or more than it does. The kinds of all instruction sets are named alike.
+// An upper bound of the bytes that the linker writes at an edge of that kind. The kinds of all instruction sets have similar names.
 std::size_t written_at(llvm::StringRef kind) {
     if (kind.contains("64")) return 8;
     if (kind == "Pointer8" || kind == "Delta8") return 1;
@@ -13,8 +13,8 @@ std::size_t written_at(llvm::StringRef kind) {
     return 4;
 }
 
-// How many bytes before an edge of that kind belong to its instruction. The linker may replace that by a shorter one (x86-64), which it looks
-// at and writes there; and one whose place then begins a byte earlier.
+// How many bytes before an edge of that kind belong to its instruction. The linker reads these, and may replace the instruction by a shorter
+// one (x86-64), whose place may begin a byte earlier.
 std::size_t before(llvm::StringRef kind) {
     if (!kind.ends_with("Relaxable")) return 0;
     return kind.contains("REX") ? 3 : 2;

@@ -13,18 +13,19 @@ namespace {
 
 struct Handler {
     llvm::StringLiteral name;
-    llvm::StringLiteral registers;  // of libc.so, or of the node
-    unsigned functions;             // that it is given
-    bool with_object;               // that the function is called with
+    llvm::StringLiteral registers;  // a function of libc.so, or of the node
+    unsigned functions;             // number of functions that it is given
+    bool with_object;               // the registered function is called with an object
 };
 
 constexpr Handler kHandlers[] = {{"atexit", "__cxa_atexit", 1, true},
                                  {"at_quick_exit", "__cxa_at_quick_exit", 1, false},
                                  {"pthread_atfork", "__register_atfork", 3, false}};
 
-// The package's handle in place of an object marks handlers that are functions, not destructors (Destructors::drop_functions). They ignore it.
+// The package's handle, instead of an object, marks handlers that are functions, not destructors (Destructors::drop_functions). They ignore
+// it.
 //
-// Whatever type the module has declared it with: C allows a declaration without parameters.
+// Any declared type is replaced, because C allows a declaration without parameters.
 void define(llvm::Function& declared, const Handler& handler) {
     llvm::Module& module = *declared.getParent();
     auto* number = llvm::Type::getInt32Ty(module.getContext());
@@ -48,8 +49,8 @@ void define(llvm::Function& declared, const Handler& handler) {
     declared.eraseFromParent();
 }
 
-// By the order in which they are registered: natively a program runs them after all that was registered as it began, from the largest priority to
-// the smallest and from the last to the first.
+// In the order in which they are registered: natively a program runs them after all functions that were registered as it began, from the largest
+// priority to the smallest and from the last to the first.
 std::vector<llvm::Constant*> destructors_of(const llvm::Module& module) {
     std::vector<Listed> all = listed(module, kDestructors);
     std::ranges::stable_sort(all, {}, &Listed::priority);

@@ -22,10 +22,10 @@
 namespace rove::bitcode {
 namespace {
 
-// Instructions, as they come from the compiler: one that is called once is not doubled, but may swell its caller.
+// Sizes in instructions, before optimisation: a function that is called once is not duplicated, but may enlarge its caller.
 constexpr unsigned kTiny = 15, kCalledOnce = 500;
-// Bytes of a callee's variables. LLVM's inliner refuses more than 1 KiB in a function that calls itself, and is not asked here; it sees
-// no recursion by way of pointers, so that bound holds everywhere.
+// Bytes of a callee's variables. LLVM's inliner refuses more than 1 KiB in a function that calls itself, and is not used here; it does not
+// detect recursion by way of pointers, so that bound applies everywhere.
 constexpr std::uint64_t kFrame = 1024, kFrameInRecursion = 256;
 constexpr std::uint64_t kNoBound = std::numeric_limits<std::uint32_t>::max();
 
@@ -42,12 +42,12 @@ bool goes_into_callers(llvm::Function& function) {
 
 std::uint64_t bytes_of(const llvm::AllocaInst& variable) {
     const auto size = variable.getAllocationSize(variable.getDataLayout());
-    // One whose size or number is known when it runs only.
+    // Its size or number is only known at run time.
     if (!variable.isStaticAlloca() || !size || size->isScalable()) return kNoBound;
     return std::min<std::uint64_t>(size->getFixedValue(), kNoBound);
 }
 
-// Which calls are to be inlined: callees first, so that what goes into them counts where they go.
+// Chooses the calls to be inlined, callees first, so that calls inlined into them count in their callers.
 class Choice {
 public:
     Choice(llvm::Module& module, llvm::FunctionAnalysisManager& analyses) : module_(module), analyses_(analyses) {}
@@ -70,7 +70,7 @@ public:
 
 private:
     void choose_in(llvm::Function& caller, bool recursive) {
-        if (is_optimised(caller)) return;  // nobody would tidy up after it
+        if (is_optimised(caller)) return;  // no later pass would simplify it
         for (llvm::BasicBlock& block : caller)
             for (llvm::Instruction& each : block) {
                 auto* const call = llvm::dyn_cast<llvm::CallBase>(&each);
@@ -83,7 +83,7 @@ private:
             }
     }
 
-    // Whether LLVM's inliner would do it, too, if it thought that it pays: attributes and features of the CPU agree.
+    // Whether LLVM's inliner could do it, regardless of its cost model: attributes and features of the CPU agree.
     bool is_safe(llvm::CallBase& call, llvm::Function& callee) {
         const auto library = [this](llvm::Function& function) -> const llvm::TargetLibraryInfo& {
             return analyses_.getResult<llvm::TargetLibraryAnalysis>(function);
@@ -106,8 +106,8 @@ void inline_early(llvm::Module& module, llvm::TargetMachine& machine) {
     llvm::PassBuilder builder(&machine);
     Analyses analyses(builder);
     Choice choice(module, analyses.functions);
-    // Not by LLVM's AlwaysInlinerPass: after each call it finds out anew how often the caller's blocks run, which took a fifth of a build's
-    // time. Nobody asks for that here. What could not be done is for the optimiser to decide.
+    // LLVM's AlwaysInlinerPass is not used: after each call it recomputes how often the caller's blocks run, which took a fifth of a
+    // build's time, and nothing here needs that. Calls that cannot be inlined are left to the optimiser.
     for (llvm::CallBase* call : choice.choose()) {
         llvm::InlineFunctionInfo nothing_is_known;
         (void)llvm::InlineFunction(*call, nothing_is_known, /*MergeAttributes=*/true);

@@ -14,7 +14,7 @@ LLD_HAS_DRIVER(elf)
 namespace rove::bitcode {
 namespace {
 
-// lld has not come back from a fault, and what it keeps for the process cannot be used again.
+// lld has not returned from a fault, and its process-wide state cannot be used again.
 std::atomic<bool> broken{false};
 
 // lld calls exit() after a fatal error; within a recovery context that ends lld and not the process.
@@ -26,8 +26,8 @@ public:
     RecoveryEnabled& operator=(const RecoveryEnabled&) = delete;
 };
 
-// lld has a file to take away when a signal comes, so LLVM handles the process's signals from then on. A thread that has a large stack for them
-// it leaves as it is; to another one it gives a stack that outlives the thread.
+// lld has a file to be removed when a signal arrives, so LLVM handles the process's signals from then on. If a thread has a large stack for
+// them, LLVM does not change it; otherwise it gives the thread a stack that outlives it.
 class SignalsKept {
 public:
     SignalsKept() {
@@ -55,13 +55,13 @@ Status link(const std::vector<std::string>& arguments) {
     int status = 0;
     const Status ended = run_guarded_alone("the image", [&] {
         if (broken) return;
-        broken = true;  // until it has come back
+        broken = true;  // until lld has returned
         std::vector<const char*> words{"ld.lld"};
         for (const std::string& argument : arguments) words.push_back(argument.c_str());
         words.push_back("--threads=1");
         llvm::raw_string_ostream out(said);
         const RecoveryEnabled recovery;
-        const SignalsKept signals;  // ends first: what it finds are the recovery's handlers
+        const SignalsKept signals;  // destroyed first: it restores the recovery's handlers
         const lld::Result result = lld::lldMain(words, out, out, {{lld::Gnu, &lld::elf::link}});
         status = result.retCode;
         broken = !result.canRunAgain;

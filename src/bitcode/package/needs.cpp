@@ -99,7 +99,7 @@ std::vector<std::vector<std::string>> needs_of(const llvm::Module& module, const
     for (const std::string& name : exports)
         if (const llvm::GlobalValue* value = module.getNamedValue(name)) whole.from(*value);
     for (const llvm::GlobalVariable& variable : module.globals())
-        // Constructors and destructors in their lists, and statics: these get their first values once, whoever is called first.
+        // Constructors and destructors in their lists, and statics: these are initialised once, whichever entry is called first.
         if (variable.hasInitializer() && (!variable.isConstant() || variable.getName().starts_with("llvm.global_")))
             whole.from(variable);
     std::vector<std::vector<std::string>> needs{whole.names()};

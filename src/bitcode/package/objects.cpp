@@ -13,10 +13,11 @@
 namespace rove::bitcode {
 namespace {
 
-// Before a function's name in objects: one that the program calls as C's library does (an inline memcpy) is not the library's.
+// Precedes a function's name in objects: a function that the program calls like the C library's (an inline memcpy) is not the library's.
 constexpr llvm::StringLiteral kPrefix = "rove.shared.";
 
-// A module of one function. What the function reaches is declared there, but constants that nobody knows by an address are copied.
+// A module of one function. What the function reaches is declared there, except that constants whose addresses are not known elsewhere are
+// copied.
 class Unit final : llvm::ValueMaterializer {
 public:
     explicit Unit(llvm::Function& function) : unit_("rove", function.getContext()) {
@@ -28,12 +29,12 @@ public:
         llvm::SmallVector<llvm::ReturnInst*, 8> returns;
         llvm::CloneFunctionInto(twin, &function, map_, llvm::CloneFunctionChangeType::ClonedModule, returns, "",
                                 nullptr, nullptr, this);
-        // The code generator calls it by the declaration that is there (reach_through_got()).
+        // The code generator calls it by an existing declaration (reach_through_got()).
         if (const llvm::Function* const resume = from.getFunction("_Unwind_Resume");
             resume != nullptr && function.hasPersonalityFn())
             (void)mapped(*resume);
     }
-    // Whether the function can be by itself.
+    // Whether the function can have a separate object.
     [[nodiscard]] bool is_whole() const { return whole_; }
     [[nodiscard]] llvm::Module& module() { return unit_; }
 
@@ -48,7 +49,8 @@ private:
             auto* const twin = llvm::Function::Create(function->getFunctionType(), llvm::GlobalValue::ExternalLinkage,
                                                       function->getAddressSpace(), function->getName(), &unit_);
             twin->copyAttributesFrom(function);
-            twin->deleteBody();  // what has been copied with the attributes and is of the other module: a personality
+            // Removes what was copied with the attributes and belongs to the other module: a personality.
+            twin->deleteBody();
             return map_[value] = twin;
         }
         const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(met);
@@ -73,7 +75,7 @@ private:
     bool whole_ = true;
 };
 
-// Those that only functions in other objects had. Declarations stay, unlike with GlobalDCE: the code generator looks for some.
+// Removes constants that only functions in other objects used. Declarations stay, unlike with GlobalDCE: the code generator looks for some.
 void leave_out_unused_constants(llvm::Module& module) {
     for (llvm::GlobalVariable& variable : llvm::make_early_inc_range(module.globals())) {
         variable.removeDeadConstantUsers();
@@ -99,11 +101,11 @@ Result<std::vector<std::shared_ptr<const SharedObject>>> take_out(llvm::Module& 
     for (llvm::Function* function : own) {
         Unit unit(*function);
         if (!unit.is_whole()) continue;
-        const Digest made_of = digest_of_bitcode(unit.module());  // all that the object depends on
+        const Digest made_of = digest_of_bitcode(unit.module());  // covers everything on which the object depends
         std::shared_ptr<const SharedObject> object = made.find(made_of);
         if (!object) {
             ROVE_TRY(ByteBuffer bytes, write_object(unit.module(), machine));
-            // Another package would not hear of it.
+            // Otherwise another package that uses this object would not get the error.
             if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
             object = made.keep({.made_of = made_of, .object = std::move(bytes)});
         }

@@ -22,7 +22,7 @@
 namespace rove::bitcode {
 namespace {
 
-// Whether the address of something in the block escapes by this use: kept in memory, or for functions anything but a call.
+// Whether an address in the block escapes by this use: it is kept in memory, or, for functions, used for anything but a call.
 bool escapes(const llvm::Use& use, bool function) {
     const llvm::User* user = use.getUser();
     if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return function && !call->isCallee(&use);
@@ -34,7 +34,7 @@ bool escapes(const llvm::Use& use, bool function) {
     if (llvm::isa<llvm::BlockAddress>(user)) return false;
     if (llvm::isa<llvm::Instruction>(user)) return function || llvm::isa<llvm::PHINode, llvm::SelectInst>(user);
     if (llvm::isa<llvm::Function>(user)) return false;  // as its personality routine
-    // A constant expression, a member of an aggregate or an alias: what counts is where that goes.
+    // A constant expression, a member of an aggregate or an alias: its own uses decide.
     return std::any_of(user->use_begin(), user->use_end(), [&](const llvm::Use& next) {
         return escapes(next, function && !llvm::isa<llvm::GlobalAlias>(user));
     });
@@ -50,12 +50,12 @@ bool is_others_variable(const llvm::GlobalVariable& variable) {
            !name.starts_with("_ZT") && !name.starts_with("llvm.");
 }
 
-// Looks for addresses in what the code writes into memory. An address that is put together from arithmetic is found only if its parts are
-// at least as wide as a pointer. Of memory that the code neither made nor was given, and of what it computes by means that are not known
-// here, they may be there.
+// Looks for addresses in what the code writes into memory. An address that is composed by arithmetic is found only if its parts are at
+// least as wide as a pointer. Memory that the code neither made nor was given, and values that it computes by means unknown here, are
+// assumed to contain addresses.
 class Addresses {
 public:
-    // Into memory, by whatever uses this value, its address.
+    // Whether one is written into memory whose address is this value, by any code that uses it.
     [[nodiscard]] bool are_written_to(const llvm::Value& memory) {
         pending_.push_back({Question::written, &memory});
         while (!pending_.empty()) {
@@ -73,7 +73,7 @@ private:
     };
     using Asked = std::pair<Question, const llvm::Value*>;
 
-    // Whether one is found here; else what is still to be looked at is pending.
+    // Whether one is found here; otherwise what is still to be checked is added to `pending_`.
     [[nodiscard]] bool is_found(Asked asked) {
         switch (asked.first) {
             case Question::written:
@@ -111,7 +111,7 @@ private:
             if (callee == nullptr || !call->isArgOperand(&use)) return true;
             if (callee->isDeclaration()) {
                 look_at_others(*call, use);
-                return false;  // beyond that it writes what it makes itself
+                return false;  // otherwise it writes what it computes itself
             }
             if (call->getArgOperandNo(&use) >= callee->arg_size()) return true;
             ask(Question::written, *callee->getArg(call->getArgOperandNo(&use)));
@@ -130,10 +130,10 @@ private:
         return true;
     }
 
-    // Looks at the other arguments of a function that is defined elsewhere and may write them into this memory, which it is given as well.
+    // Checks the other arguments of a function that is defined elsewhere and may write them into this memory, which it is given as well.
     void look_at_others(const llvm::CallBase& call, const llvm::Use& memory) {
         if (call.getType()->isPtrOrPtrVectorTy())
-            ask(Question::written, call);  // it may lead into that memory: strchr()
+            ask(Question::written, call);  // it may point into that memory: strchr()
         if (llvm::isa<llvm::MemSetInst>(call)) return;
         const bool writes_values = call.getCalledFunction()->isIntrinsic() && !call.isLifetimeStartOrEnd();
         for (const llvm::Use& other : call.args()) {
@@ -146,7 +146,7 @@ private:
     bool is_one(const llvm::Value& value) {
         if (const auto* constant = llvm::dyn_cast<llvm::Constant>(&value)) return holds_one(*constant);
         const llvm::Type& type = *value.getType();
-        const unsigned bits = type.getScalarSizeInBits();  // of each in a vector; 0: a pointer, or made of parts
+        const unsigned bits = type.getScalarSizeInBits();  // of each element of a vector; 0: a pointer, or a composite
         if (type.isPtrOrPtrVectorTy()) return true;
         if (bits != 0 && bits < kPointerBits) return false;
         if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&value)) {
@@ -185,7 +185,7 @@ private:
             if (variable->isConstant() && variable->hasDefinitiveInitializer())
                 return holds_one(*variable->getInitializer());
             return !is_static(*variable) ||
-                   may_hold_pointers(*variable->getValueType());  // other statics are looked at, too
+                   may_hold_pointers(*variable->getValueType());  // other statics are checked, too
         }
         if (llvm::isa<llvm::AllocaInst>(object) || llvm::isNoAliasCall(&object)) {
             ask(Question::written, object);
@@ -211,7 +211,8 @@ private:
                             [this](const llvm::Use& part) { return holds_one(*llvm::cast<llvm::Constant>(part)); });
     }
 
-    // Gives each call of a function of the package's own. False: others call it, who give it nothing of the package, or a call is not known.
+    // Calls the function with each call of a function of the package. False: other code calls it, which passes nothing of the package, or a
+    // call is unknown.
     static bool at_calls(const llvm::Function& function, llvm::function_ref<void(const llvm::CallBase&)> give) {
         bool all = function.hasLocalLinkage();
         for (const llvm::Use& use : function.uses()) {
@@ -244,13 +245,13 @@ private:
             default: return llvm::isa<llvm::PHINode>(value);
         }
     }
-    // Between two addresses: a number, as `end - begin` is.
+    // The difference of two addresses: a number, as `end - begin` is.
     static bool is_distance(const llvm::Value& value) {
         const auto* both = llvm::dyn_cast<llvm::BinaryOperator>(&value);
         return both != nullptr && both->getOpcode() == llvm::Instruction::Sub && is_address(*both->getOperand(0)) &&
                is_address(*both->getOperand(1));
     }
-    // Whether an address as a number is compared, and distances to it taken, and nothing else.
+    // Whether an address as a number is only compared, or used for distances to it.
     static bool is_measured_only(const llvm::User& address, unsigned level = 0) {
         return level < kLevels && llvm::all_of(
                                       address.users(),
@@ -260,7 +261,7 @@ private:
                                       });
     }
 
-    // Functions of C's library that copy, where they are called as such: with -fno-builtin, and checked by -D_FORTIFY_SOURCE.
+    // Functions of the C library that copy, if they are called as such: with -fno-builtin, and checked by -D_FORTIFY_SOURCE.
     static bool copies(const llvm::Function& callee) {
         static constexpr llvm::StringLiteral names[] = {"memcpy",  "memmove",  "mempcpy",  "memccpy",
                                                         "wmemcpy", "wmemmove", "wmempcpy", "bcopy"};
@@ -270,13 +271,13 @@ private:
     }
 
     static constexpr unsigned kPointerBits = 64;
-    static constexpr unsigned kLevels = 4;  // of additions between an address and a distance
+    static constexpr unsigned kLevels = 4;  // additions between an address and a distance
     llvm::SmallVector<Asked, 32> pending_;
-    std::set<Asked> seen_;  // nothing was found there
+    std::set<Asked> seen_;  // nothing was found for these
 };
 
-// Whether the module has a place of its own, or one that its node's program or an interface shares, where an address is from one call to
-// the next: by its type, or because one may be written there.
+// Whether the module has a place of its own, or one that its node's program or an interface shares, that holds an address from one call to
+// the next: by its type, or because an address may be written there.
 bool keeps_pointers(const llvm::Module& module) {
     const auto is_used = [&module](const char* name) {
         const llvm::Function* function = module.getFunction(name);
@@ -291,13 +292,13 @@ bool keeps_pointers(const llvm::Module& module) {
            });
 }
 
-// Whether a constant's address could get into such a place by this use. Only address arithmetic is followed; whatever else takes the
-// address counts as keeping it.
+// Whether a constant's address could reach such a place by this use. Only address arithmetic is followed; any other use of the address
+// counts as keeping it.
 bool may_be_kept(const llvm::Use& use) {
     const llvm::User* user = use.getUser();
     if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) {
         const llvm::Function* callee = call->getCalledFunction();
-        // The ABI keeps nothing but what a callback is given.
+        // The ABI keeps only the arguments of callbacks.
         if (callee != nullptr && callee->isDeclaration() && callee->getName().starts_with("rove_") &&
             callee->getName() != "rove_pending_notify")
             return false;
@@ -316,7 +317,7 @@ bool may_be_kept(const llvm::Use& use) {
 }  // namespace
 
 bool must_stay(const llvm::Module& module) {
-    // Functions of C's library that keep a pointer which they were given, to read it later or to pass it on when a thread or the program ends.
+    // Functions of the C library that keep a pointer passed to them, to read it later or to pass it on when a thread or the program ends.
     constexpr std::array<std::string_view, 12> kPointToIt{"openlog",
                                                           "putenv",
                                                           "hsearch",
@@ -342,7 +343,7 @@ bool must_stay(const llvm::Module& module) {
     if (keeps && std::any_of(module.begin(), module.end(), has_label_values)) return true;
     for (const llvm::GlobalVariable& variable : module.globals()) {
         if (variable.isDeclaration() || !variable.isConstant()) continue;
-        // A pointer to a string literal that is kept in a static would dangle when the code goes.
+        // A pointer to a string literal that is kept in a static would dangle when the code is released.
         if (escaping(variable, false)) return true;
         if (keeps && std::any_of(variable.use_begin(), variable.use_end(), may_be_kept)) return true;
     }

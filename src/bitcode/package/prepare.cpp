@@ -29,7 +29,7 @@
 namespace rove::bitcode {
 namespace {
 
-// One module out of all sources, for the request's triple.
+// Joins all sources into one module, for the request's triple.
 Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::LLVMContext& context,
                                            const llvm::TargetMachine& machine, const std::string& diagnostics) {
     const std::string triple = llvm::Triple::normalize(request.triple);
@@ -48,7 +48,7 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
         module->setTargetTriple(triple);
         module->setDataLayout(machine.createDataLayout());
         define_initial_values(*module);
-        // Before the modules are joined: joining would add to these.
+        // Done before the modules are joined, which would add to these.
         llvm::StripDebugInfo(*module);
         if (auto* ident = module->getNamedMetadata("llvm.ident")) ident->eraseFromParent();
         if (!joined)
@@ -72,14 +72,13 @@ void add_cpu_needs(Prepared& prepared, const std::vector<std::vector<std::string
         }
 }
 
-// An optimised module, and what is known of it when its object file is made.
+// An optimised module, and facts about it, from which its object file is made.
 struct Optimised {
     llvm::Module& module;
     llvm::TargetMachine& machine;
-    const std::vector<llvm::Function*>
-        shared;                           // functions that get objects of their own, which other packages have, too
-    const std::set<std::string> defined;  // the names that the sources define
-    const std::string& diagnostics;       // LLVM's, of everything that was done so far
+    const std::vector<llvm::Function*> shared;  // functions with objects of their own, which other packages also have
+    const std::set<std::string> defined;        // names that the sources define
+    const std::string& diagnostics;             // LLVM's, from all earlier steps
 };
 
 std::vector<std::string> declared_names(const llvm::Module& module) {
@@ -89,7 +88,7 @@ std::vector<std::string> declared_names(const llvm::Module& module) {
     return names;
 }
 
-// Finds the names that the code needs. Makes the object file where it is asked for or needed for that, which changes the module.
+// Determines the names that the code needs. Makes the object file if that is requested or needed for this, which changes the module.
 Status find_needs(const PrepareRequest& request, const Optimised& code, Prepared& prepared) {
     prepared.needs = needs_of(code.module, prepared.entries, prepared.exports);
     std::vector<std::string> declared = declared_names(code.module);
@@ -109,7 +108,7 @@ Status find_needs(const PrepareRequest& request, const Optimised& code, Prepared
     for (const auto& each : prepared.shared) objects.emplace_back(each->object);
     ROVE_TRY(prepared.imports, undefined_names(objects));
     ROVE_CHECK(check_imports(prepared.imports, code.defined, declared, words));
-    if (!request.object) {  // it was made for what assembly names
+    if (!request.object) {  // it was made only because of the names in assembly
         prepared.imports = std::move(declared);
         return {};
     }

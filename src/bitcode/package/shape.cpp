@@ -37,7 +37,7 @@ void set_flag(llvm::Module& module, llvm::StringRef name, std::uint32_t value) {
 }  // namespace
 
 Result<std::vector<std::string>> take_entries(llvm::Module& module) {
-    // By file, in the order in which files come, and line; those of one line in their order.
+    // By file, in the order of the files, and line; those of one line in their order.
     std::multimap<std::pair<std::size_t, std::uint64_t>, std::string> marks;
     std::map<const llvm::Value*, std::size_t> files;
     if (const auto* list = module.getNamedGlobal("llvm.global.annotations");
@@ -62,7 +62,7 @@ Result<std::vector<std::string>> take_entries(llvm::Module& module) {
     for (const char* name : {"llvm.global.annotations", "llvm.used", "llvm.compiler.used"})
         erase_variable(module, name);
     for (llvm::GlobalObject& object : module.global_objects()) {
-        // Comdats and sections of their own keep an image's linker script from putting things where they belong.
+        // Comdats and separate sections would prevent an image's linker script from arranging them.
         object.setComdat(nullptr);
         if (!object.getName().starts_with("llvm.")) object.setSection("");
     }
@@ -111,7 +111,7 @@ std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std
         alias.replaceAllUsesWith(alias.getAliasee());
         alias.eraseFromParent();
     }
-    // Protected: to be found from outside, and called directly inside.
+    // Protected: external code can find it, and code here calls it directly.
     for (const std::string& name : kept) {
         llvm::GlobalValue* value = module.getNamedValue(name);
         if (!value->hasExternalLinkage()) value->setLinkage(llvm::GlobalValue::ExternalLinkage);
@@ -122,17 +122,17 @@ std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std
 }
 
 void generalise_cpu(llvm::Module& module) {
-    // What every CPU of the architecture has, so that naming it pins nothing.
+    // Extensions that every CPU of the architecture has, so that naming them pins nothing.
     static constexpr llvm::StringLiteral common[] = {
         "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87", "fp-armv8", "neon", "outline-atomics", "v8a", "perfmon"};
     for (llvm::Function& function : module) {
         function.removeFnAttr("target-cpu");
         function.removeFnAttr("tune-cpu");
-        // Functions that nothing is thrown through need no unwind table; the others keep theirs for being unwound.
+        // Functions through which nothing is thrown need no unwind table; the others keep theirs to be unwound.
         function.removeFnAttr(llvm::Attribute::UWTable);
-        // -mretpoline-external-thunk: the thunks stay at home, and the code generator has its own.
+        // -mretpoline-external-thunk: the thunks do not travel, and the code generator has its own.
         keep_cpu_features(function, [](llvm::StringRef feature) { return feature != "+retpoline-external-thunk"; });
-        // `__attribute__((target("avx2")))` is meant, and its intrinsics need it.
+        // `__attribute__((target("avx2")))` is intended, and its intrinsics need it.
         const bool meant = llvm::any_of(cpu_features(function), [](llvm::StringRef feature) {
             return feature.consume_front("+") && !llvm::is_contained(common, feature);
         });
@@ -156,7 +156,7 @@ void free_statics(llvm::Module& module, const std::vector<std::string>& exports,
         variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
         variable.setVisibility(llvm::GlobalValue::DefaultVisibility);
         variable.setDSOLocal(false);
-        // Two forms of the code compare and share its address.
+        // Both forms of the code compare and share its address.
         variable.setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::None);
     }
 }
@@ -172,7 +172,7 @@ void use_library_statics(llvm::Module& module) {
 }
 
 void reach_through_got(llvm::Module& module) {
-    // The code generator calls this one where a cleanup ends, by a declaration of its own unless there is one already.
+    // The code generator calls this function at the end of a cleanup, by a declaration of its own unless one exists.
     const bool unwinds =
         std::any_of(module.begin(), module.end(), [](const llvm::Function& f) { return f.hasPersonalityFn(); });
     if (unwinds)

@@ -28,7 +28,7 @@ llvm::Constant* template_of(llvm::GlobalVariable& variable, llvm::Align alignmen
     return initial;
 }
 
-// The layout of libgcc's __emutls_object: {size, alignment, where the threads' copies are (libgcc fills it in), template}.
+// The layout of libgcc's __emutls_object: {size, alignment, the location of the threads' copies (set by libgcc), template}.
 llvm::GlobalVariable* control_of(llvm::GlobalVariable& variable) {
     llvm::Module& module = *variable.getParent();
     auto* word = llvm::Type::getInt64Ty(module.getContext());
@@ -47,8 +47,8 @@ llvm::GlobalVariable* control_of(llvm::GlobalVariable& variable) {
     return new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::InternalLinkage, value, name);
 }
 
-// The address is asked for where it is used and not once a function: most functions use it on one of their ways only. The optimiser has
-// joined such uses already.
+// The address is requested at each use and not once in a function, because most functions use it on one path only. The optimiser has joined
+// such uses already.
 class Lowering {
 public:
     explicit Lowering(llvm::Module& module)
@@ -91,7 +91,7 @@ private:
             use.set(llvm::IRBuilder<>(&user).CreateCall(get_address_, {&control}));
             return;
         }
-        // Where a block is named twice, both must give one value.
+        // If a block is named twice, both entries must have one value.
         llvm::BasicBlock* from = phi->getIncomingBlock(use);
         llvm::Value* address = llvm::IRBuilder<>(from->getTerminator()).CreateCall(get_address_, {&control});
         phi->setIncomingValueForBlock(from, address);

@@ -50,7 +50,7 @@ llvm::Function* Copy::copy_of(const llvm::Function& function) const {
     return twin != twins_.end() ? llvm::dyn_cast<llvm::Function>(twin->second) : nullptr;
 }
 
-// What is met for the first time: its twin, empty still.
+// Makes the twin of a value that is met for the first time, still empty.
 llvm::Value* Copy::materialize(llvm::Value* value) {
     auto* met = llvm::dyn_cast<llvm::GlobalValue>(value);
     if (met == nullptr || met->getParent() == &into_) return nullptr;
@@ -66,7 +66,7 @@ llvm::Value* Copy::materialize(llvm::Value* value) {
 
 llvm::GlobalValue* Copy::declare(const llvm::GlobalValue& source) {
     const llvm::StringRef name = source.getName();
-    // Names that are known in one file only make way.
+    // A name that is known in one file only is changed.
     if (llvm::GlobalValue* other = into_.getNamedValue(name); other != nullptr && !name.empty()) {
         if (!source.hasLocalLinkage() && !other->hasLocalLinkage()) return other;
         if (!source.hasLocalLinkage()) other->setName(name + ".other");
@@ -79,7 +79,7 @@ llvm::GlobalValue* Copy::declare(const llvm::GlobalValue& source) {
     const auto linkage = source.getLinkage();
     const unsigned space = source.getAddressSpace();
     if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(&source)) {
-        // The compiler numbers strings through a file, and a package is not to change with another one's.
+        // The compiler numbers strings through a file, and a package must not depend on other functions of its file.
         const llvm::StringRef lasting = Modules::is_string(*variable) ? "" : name;
         auto* twin = new llvm::GlobalVariable(into_, source.getValueType(), variable->isConstant(), linkage, nullptr,
                                               lasting, nullptr, source.getThreadLocalMode(), space);
@@ -94,7 +94,8 @@ llvm::GlobalValue* Copy::declare(const llvm::GlobalValue& source) {
         values_.push_back(&source);
         return twin;
     }
-    if (llvm::isa<llvm::GlobalIFunc>(source))  // what reaches it stays (obstacle()), so its own code is not wanted
+    // Code that reaches it does not travel (obstacle()), so its own code is not needed.
+    if (llvm::isa<llvm::GlobalIFunc>(source))
         return llvm::GlobalIFunc::create(source.getValueType(), space, llvm::GlobalValue::ExternalLinkage, name,
                                          nullptr, &into_);
     const auto* function = llvm::cast<llvm::Function>(&source);
@@ -158,7 +159,7 @@ void Copy::copy_constructor(const llvm::GlobalVariable& variable) {
                                  .taken = llvm::cast<llvm::Function>(mapped(*each.function))});
 }
 
-// As the program makes them: it runs the lists of its files in the order in which these are linked, each from its beginning.
+// In the program's order: it runs the lists of its files in the order in which these are linked, each from its beginning.
 void Copy::list_constructors() {
     std::ranges::sort(constructors_, {},
                       [](const Constructor& each) { return std::tuple(each.priority, each.making); });

@@ -23,14 +23,15 @@ Digest digest_without_names_of_types(const llvm::Module& module) {
     return digest_of_bitcode(module);
 }
 
-// A declaration with everything that the optimiser believes of the value where it does not see the definition.
+// A declaration with all attributes on which the optimiser relies if it does not see the definition.
 llvm::GlobalValue* declare_in(llvm::Module& module, const llvm::GlobalValue& value) {
     const auto linkage = value.hasExternalWeakLinkage() ? value.getLinkage() : llvm::GlobalValue::ExternalLinkage;
     if (const auto* const function = llvm::dyn_cast<llvm::Function>(&value)) {
         auto* const twin = llvm::Function::Create(function->getFunctionType(), linkage, function->getAddressSpace(),
                                                   function->getName(), &module);
         twin->copyAttributesFrom(function);
-        twin->deleteBody();  // what was copied with the attributes and is of the other module: a personality
+        // Removes what was copied with the attributes and belongs to the other module: a personality.
+        twin->deleteBody();
         twin->setLinkage(linkage);
         return twin;
     }
@@ -42,8 +43,8 @@ llvm::GlobalValue* declare_in(llvm::Module& module, const llvm::GlobalValue& val
     return twin;
 }
 
-// A module with one value of the program. What that refers to is declared there by its name; string literals, whose names change with the
-// file, are copied.
+// A module with one value of the program. Values to which it refers are declared there by their names; string literals, whose names change
+// with the file, are copied.
 class Alone final : llvm::ValueMaterializer {
 public:
     // body: false: as it would be declared.
@@ -58,7 +59,7 @@ public:
             (void)declare_in(module_, value);
     }
     [[nodiscard]] const llvm::Module& module() const { return module_; }
-    // In the order in which they were met.
+    // Values in the order in which they were met.
     [[nodiscard]] const std::vector<const llvm::GlobalValue*>& reaches() const { return reaches_; }
 
 private:
@@ -82,7 +83,7 @@ private:
         twin->copyAttributesFrom(&variable);
         if (variable.hasInitializer()) twin->setInitializer(mapped(*variable.getInitializer()));
     }
-    // Defines a pointer in place of an alias, because the object of an alias must be in the same module.
+    // Defines a pointer instead of an alias, because the object of an alias must be in the same module.
     void define(const llvm::GlobalAlias& alias) {
         auto* const twin = new llvm::GlobalVariable(module_, alias.getType(), true, alias.getLinkage(), nullptr,
                                                     alias.getName(), nullptr, alias.getThreadLocalMode());
@@ -95,7 +96,7 @@ private:
     llvm::Value* materialize(llvm::Value* value) override {
         auto* const met = llvm::dyn_cast<llvm::GlobalValue>(value);
         if (met == nullptr || met->getParent() == &module_) return nullptr;
-        // The compiler numbers them through a file. Nobody tells two that are alike apart.
+        // The compiler numbers them through a file. Two equal ones are interchangeable.
         if (const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(met);
             variable != nullptr && Modules::is_string(*variable)) {
             define(*variable, "");
@@ -110,7 +111,7 @@ private:
     std::vector<const llvm::GlobalValue*> reaches_;
 };
 
-// Whether notes can say which value of its module it is.
+// Whether notes can identify the value in its module.
 bool has_lasting_name(const llvm::GlobalValue& value) {
     return value.hasName() && value.getName().size() <= std::numeric_limits<std::uint16_t>::max();
 }
@@ -144,7 +145,7 @@ Definitions::NotedModule* Definitions::noted_of(const llvm::GlobalValue& value) 
 }
 
 Result<Definitions::Definition> Definitions::of(const llvm::GlobalValue& value) {
-    // Notes are of bitcode, and do not say what the linker has decided.
+    // Notes describe bitcode, and not the linker's choices.
     NotedModule* const module = program_.is_without_bitcode(value) ? nullptr : noted_of(value);
     Definition definition;
     if (module != nullptr && find(*module, value, definition)) return definition;
@@ -170,7 +171,7 @@ const Digest& Definitions::of_module(const llvm::Module& module) {
     if (is_new) {
         llvm::Module empty("", module.getContext());
         describe_as(empty, module);
-        // What the optimiser makes of a call depends on which of C's library's functions the file declares, and how (isLibFuncEmittable).
+        // The optimiser's result for a call depends on which functions of the C library the file declares, and how (isLibFuncEmittable).
         for (const llvm::GlobalValue& value : module.global_values())
             if (value.isDeclaration() && program_.is_of_library(value)) (void)declare_in(empty, value);
         at->second = digest_of({digest_without_names_of_types(empty).hex(),

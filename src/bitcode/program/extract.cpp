@@ -18,8 +18,8 @@
 namespace rove::bitcode {
 namespace {
 
-// A table that C++'s library fills for itself and nobody else can change: each package may have its own. Of others that the library's headers have
-// some are changed by those who use them, or are of a program's own specialisations.
+// A table that C++'s library fills for itself and no other code can change: each package may have its own. Of other tables in the library's
+// headers some are changed by their users, or belong to a program's own specialisations.
 bool is_librarys_own_table(llvm::StringRef name) {
     if (!name.consume_front("_ZGV")) (void)name.consume_front("_Z");
     if (!name.consume_front("ZN")) return false;
@@ -27,7 +27,7 @@ bool is_librarys_own_table(llvm::StringRef name) {
     return name.starts_with("St8__detail") || name.starts_with("St7__cxx1112regex_traitsI");
 }
 
-// Which of them belong together, by their places; what cannot travel belongs to nobody.
+// Groups the functions that belong together, by their places; a function that cannot travel belongs to no group.
 std::vector<std::vector<std::size_t>> by_common_statics(const std::vector<Extracted>& all) {
     llvm::IntEqClasses classes(static_cast<unsigned>(all.size()));
     std::unordered_map<std::string, unsigned> first;  // that reaches a static
@@ -42,7 +42,7 @@ std::vector<std::vector<std::size_t>> by_common_statics(const std::vector<Extrac
     return groups;
 }
 
-// Of all functions of a program, each by itself, those that travel. `take` takes several together, by their keys.
+// All functions of a program that travel, each taken by itself. `take` takes several together, by their keys.
 template <typename Take>
 Result<std::vector<Extracted>> join(std::vector<Extracted> alone, const Take& take) {
     std::vector<Extracted> all;
@@ -58,11 +58,11 @@ Result<std::vector<Extracted>> join(std::vector<Extracted> alone, const Take& ta
     return all;
 }
 
-// What a process takes out of itself, function by function, is read once.
+// For a process that takes functions out of its own program one by one: the program is read once.
 struct Own {
     Mutex mutex;
     std::unique_ptr<Program> program GUARDED_BY(mutex);
-    std::optional<std::vector<Extracted>> every GUARDED_BY(mutex);  // nothing: not found out yet
+    std::optional<std::vector<Extracted>> every GUARDED_BY(mutex);  // nothing: not determined yet
     const std::byte* of GUARDED_BY(mutex) = nullptr;
 
     Status read(const ProgramBitcode& own) REQUIRES(mutex) {
@@ -100,11 +100,12 @@ struct Own {
 };
 
 Own& own_program() {
-    static constinit MadeInEachProcess<Own> made;  // threads may be here when the process ends
+    // Never destroyed, because threads may be here when the process ends.
+    static constinit MadeInEachProcess<Own> made;
     return made.get([] { return new Own; });
 }
 
-// In another thread, for which this one holds the lock.
+// Runs in another thread, for which this one holds the lock.
 template <typename Work>
 Status work_guarded(Own& own, const std::string& program, Work&& work) REQUIRES(own.mutex) {
     Status ended = run_guarded(program, std::forward<Work>(work));
@@ -119,10 +120,10 @@ constexpr std::size_t kFunctionsOfAThread = 25;
 
 using Others = std::vector<std::future<Status>>;  // threads
 
-// Takes every function that a program can send out of it. What is known from the last time, and has not changed, is not taken again.
+// Takes every function that a program can send out of it. Functions known from the last time, and unchanged, are not taken again.
 class Every {
 public:
-    // others: outlives this. Where LLVM gives up, this stays as it is (guard.hpp), and whoever has `others` waits for them.
+    // others: outlives this. If LLVM gives up, this object is never destroyed (guard.hpp), and the owner of `others` waits for them.
     Every(const ExtractRequest& request, Others& others)
         : request_(request),
           known_(request.known),
@@ -166,7 +167,7 @@ public:
     }
 
 private:
-    // Since the last time.
+    // The result of the last time, if it is still valid.
     Result<std::optional<Extracted>> known_of(const std::vector<std::string>& keys) {
         if (known_ == nullptr) return std::nullopt;
         ROVE_TRY(const std::optional<Digest> fingerprint, program_.fingerprint(keys));
@@ -182,12 +183,13 @@ private:
         return {};
     }
 
-    // Those at these places, into their places, on all cores. Each thread reads the program for itself: what LLVM has read is one thread's.
+    // Takes those at these places, into their places, on all cores. Each thread reads the program for itself, because LLVM's modules belong
+    // to one thread.
     Status take_each(const std::vector<std::string>& keys, const std::vector<std::size_t>& places,
                      std::vector<Extracted>& alone) {
         const std::size_t threads =
             std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 1 + places.size() / kFunctionsOfAThread);
-        // From the one at `first` on every `threads`th.
+        // Takes every `threads`th one, from `first` on.
         const auto take_part = [&](Program& program, std::size_t first) -> Status {
             std::vector<std::string> own;
             for (std::size_t i = first; i < places.size(); i += threads) own.push_back(keys[places[i]]);
@@ -199,7 +201,7 @@ private:
         };
         const struct Ends {
             Others& others;
-            ~Ends() { others.clear(); }  // waits for each, before what they use goes
+            ~Ends() { others.clear(); }  // waits for each, before the objects that they use are destroyed
         } at_last{others_};
         for (std::size_t i = 1; i < threads; ++i) try {
                 others_.push_back(std::async(std::launch::async, [this, &take_part, i] {
@@ -209,7 +211,7 @@ private:
                         return take_part(program, i);
                     });
                 }));
-            } catch (const std::system_error&) {  // no thread to be had: this one does it
+            } catch (const std::system_error&) {  // no thread is available: this one does it
                 break;
             }
         ROVE_CHECK(take_part(program_, 0));
@@ -227,7 +229,7 @@ private:
 }  // namespace
 
 Result<std::vector<Extracted>> extract_all(const ExtractRequest& request) {
-    Others others;  // these threads end before the request goes, also where LLVM gives up in this one
+    Others others;  // these threads end before `request` is destroyed, also if LLVM gives up in this one
     return guarded(request.from.program,
                    [&]() -> Result<std::vector<Extracted>> { return Every(request, others).extract(); });
 }

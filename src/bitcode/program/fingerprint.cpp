@@ -17,7 +17,7 @@ std::string_view as_text(const Digest& digest) {
     return rove::as_text(std::as_bytes(std::span(digest.bytes)));
 }
 
-// Which of the program's values it is.
+// Identifies a value of the program.
 std::string name_of(const llvm::GlobalValue& value) {
     return value.getName().str() + "@" + value.getParent()->getModuleIdentifier();
 }
@@ -66,7 +66,7 @@ Status Fingerprints::define(Index index) {
     const llvm::GlobalValue& value = *values_[index];
     std::string facts = facts_of(value);
     Definition definition;
-    // Copy leaves it where it is, and so must SharedCode, which inlines what has been read.
+    // Copy does not copy it, and so must SharedCode not, which inlines functions that have been read.
     if (replaces_allocation(value, program_.replaces_malloc())) {
         facts += "stays\n";
         definition.digest = Definitions::declaration_of(value);
@@ -88,7 +88,7 @@ Status Fingerprints::define(Index index) {
     return {};
 }
 
-// What Copy finds out about the value from its module, beside its definition.
+// What Copy determines about the value from its module, in addition to its definition.
 std::string Fingerprints::facts_of(const llvm::GlobalValue& value) const {
     if (const auto* const function = llvm::dyn_cast<llvm::Function>(&value)) return more_(*function) + '\n';
     const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(&value);

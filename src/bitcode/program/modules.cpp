@@ -15,8 +15,8 @@
 namespace rove::bitcode {
 namespace {
 
-// A program's section holds the bitcode of its object files one after the other, and LLVM's reader takes only one. A module is a
-// magic number and blocks; each block says how many words it has.
+// A program's section holds the bitcode of its object files one after the other, and LLVM's reader takes only one. A module is a magic
+// number and blocks; each block states its size in words.
 std::vector<Bytes> cut_apart(Bytes section) {
     constexpr std::uint32_t kMagic = 0xDEC04342;
     const auto word = [&section](std::size_t at) {
@@ -28,7 +28,7 @@ std::vector<Bytes> cut_apart(Bytes section) {
     std::size_t at = 0;
     while (at + 8 <= section.size()) {
         if (word(at) != kMagic) {
-            at += 4;  // what the linker fills with
+            at += 4;  // the linker's padding
             continue;
         }
         const std::size_t begin = at;
@@ -44,11 +44,11 @@ std::vector<Bytes> cut_apart(Bytes section) {
     return modules;
 }
 
-// With -O0 clang marks all functions that it can mark, and leaves out what only an optimiser asks for: how long local variables live
-// (llvm.lifetime), and the types of what is read and written (TBAA). Nothing in bitcode names the option.
+// With -O0 clang marks all functions that it can mark, and leaves out what only an optimiser needs: the lifetimes of local variables
+// (llvm.lifetime), and the types of memory accesses (TBAA). Bitcode does not name the option.
 bool compiled_unoptimised(const llvm::Module& module, std::string_view bitcode) {
     using llvm::Attribute;
-    constexpr std::string_view kRootOfTypes = "C++ TBAA";  // of C, too
+    constexpr std::string_view kRootOfTypes = "C++ TBAA";  // also in C
     if (module.getFunction("llvm.lifetime.start.p0") != nullptr || bitcode.find(kRootOfTypes) != std::string_view::npos)
         return false;
     return llvm::all_of(module, [](const llvm::Function& function) {
@@ -63,8 +63,8 @@ bool compiled_unoptimised(const llvm::Module& module, std::string_view bitcode) 
 Modules::Modules(std::string path, Bytes section, IsStrong is_strong)
     : path_(std::move(path)), bitcode_(cut_apart(section)), is_strong_(std::move(is_strong)) {
     set_up(context_, diagnostics_);
-    // StripDebugInfo() adds it to the context with the first body that is read, and digests of bitcode have all kinds of metadata that the
-    // context knows (Definitions).
+    // StripDebugInfo() adds it to the context with the first body that is read, and digests of bitcode contain all kinds of metadata that
+    // the context knows (Definitions).
     (void)context_.getMDKindID("heapallocsite");
     modules_.resize(bitcode_.size());
     bodies_.resize(bitcode_.size());
@@ -78,7 +78,7 @@ Result<llvm::Module*> Modules::get(std::size_t index) {
     auto read = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(llvm::StringRef(text.data(), text.size()), path_),
                                            context_, true);
     if (!read) return unreadable(read.takeError());
-    // Debug information of types names functions, and would bring them along. Bodies that are materialised later have none either.
+    // Debug information of types names functions, and would make them reachable. Bodies that are materialised later have none either.
     if (llvm::Error failed = (*read)->materializeMetadata()) return unreadable(std::move(failed));
     llvm::StripDebugInfo(**read);
     (*read)->setModuleIdentifier(std::to_string(index));
@@ -86,20 +86,21 @@ Result<llvm::Module*> Modules::get(std::size_t index) {
     bodies_[index].clear();
     for (const llvm::Function& function : **read)
         if (!function.isDeclaration()) bodies_[index].push_back(&function);
-    // The compiler's copies of C's library's inline functions, which the library has as well. A caller that the optimiser makes would have them
-    // or not by what else was read.
+    // The compiler's copies of inline functions of the C library, which the library also has. Whether a call by the optimiser used them would
+    // depend on what else was read.
     for (llvm::Function& function : **read)
         if (function.hasAvailableExternallyLinkage() && is_of_library(function)) {
             function.setIsMaterializable(false);
             function.deleteBody();
         }
-    define_initial_values(**read);  // constants are read by the optimiser before prepare() sees them (SharedCode)
+    define_initial_values(**read);  // SharedCode's optimiser reads constants before prepare() does
     leave_out_replaced(**read);
     module = std::move(*read);
     return module.get();
 }
 
-// The linker has taken another definition: of another module, where definition_of() finds it, or one without bitcode, which stays at home.
+// The linker has used another definition: one of another module, which definition_of() finds, or one without bitcode, which does not
+// travel.
 void Modules::leave_out_replaced(llvm::Module& module) const {
     if (!is_strong_) return;
     for (llvm::GlobalObject& object : module.global_objects()) {
@@ -118,7 +119,7 @@ void Modules::leave_out_replaced(llvm::Module& module) const {
 void Modules::note_definitions(const llvm::Module& module, std::size_t index) {
     for (const llvm::GlobalValue& value : module.global_values()) {
         if (value.isDeclaration() || value.hasAvailableExternallyLinkage()) continue;
-        if (value.hasLocalLinkage()) {  // LLVM takes a file's own function for the library's, too
+        if (value.hasLocalLinkage()) {  // LLVM treats a file's own function as the library's, too
             defines_of_library_ = defines_of_library_ || (llvm::isa<llvm::Function>(value) && is_of_library(value));
             continue;
         }
@@ -154,14 +155,14 @@ bool Modules::is_made_by_priority(const llvm::GlobalVariable& variable) const {
         return false;
     const std::string mangled = name.starts_with("_Z")
                                     ? name.substr(2).str()
-                                    : std::to_string(name.size()) + name.str();  // of the global namespace
-    // It has a guard, because any file may have it.
+                                    : std::to_string(name.size()) + name.str();  // a name in the global namespace
+    // It has a guard, because several files may have it.
     return variable.getParent()->getNamedGlobal("_ZGV" + mangled) != nullptr;
 }
 
 bool Modules::is_static_of_function(const llvm::GlobalVariable& variable) {
     const llvm::StringRef name = variable.getName();
-    // _ZGRZ: the temporary that a static reference is bound to.
+    // _ZGRZ: the temporary to which a static reference is bound.
     if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.starts_with("_ZGRZ") || name.contains("E."))
         return true;
     const auto [function, rest] = name.split('.');
@@ -169,7 +170,7 @@ bool Modules::is_static_of_function(const llvm::GlobalVariable& variable) {
 }
 
 Result<const llvm::GlobalValue*> Modules::definition_of(const llvm::GlobalValue& met) {
-    // Bodies that are there for inlining only (of extern templates) are no definitions.
+    // Bodies for inlining only (of extern templates) are no definitions.
     const bool defined = !met.isDeclaration() && !met.hasAvailableExternallyLinkage();
     if (met.hasLocalLinkage() || (defined && !met.isInterposable())) return &met;
     const auto known = defined_in_.find(met.getName().str());

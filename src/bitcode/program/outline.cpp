@@ -15,7 +15,7 @@
 namespace rove::bitcode {
 namespace {
 
-// Whether an Expected has a value. Drops its error: LLVM's reader will report what is wrong with the bitcode.
+// Whether an Expected has a value. Drops its error: LLVM's reader will report the error in the bitcode.
 template <typename T>
 bool has(llvm::Expected<T>& value) {
     if (value) return true;
@@ -30,7 +30,7 @@ public:
     std::optional<Outline> outline() {
         constexpr std::uint64_t kMagicBits = 32;
         if (!at_.canSkipToPos(kMagicBits / 8) || llvm::errorToBool(at_.JumpToBit(kMagicBits))) return std::nullopt;
-        // Without a table of names these are where the positions of bodies are.
+        // Without a table of names these would contain the positions of bodies.
         if (!read(false) || !has_names_) return std::nullopt;
         outline_.surroundings = digest_of({rest_});
         return std::move(outline_);
@@ -71,7 +71,7 @@ private:
         has_names_ = has_names_ || id == llvm::bitc::STRTAB_BLOCK_ID;
         if (in_module && id == llvm::bitc::FUNCTION_BLOCK_ID)
             outline_.bodies.push_back(digest_of({head, block}));
-        else if (!in_module || id != llvm::bitc::VALUE_SYMTAB_BLOCK_ID)  // that says where bodies are
+        else if (!in_module || id != llvm::bitc::VALUE_SYMTAB_BLOCK_ID)  // which contains the positions of bodies
             note(head), note(block);
         return true;
     }
@@ -80,7 +80,7 @@ private:
         llvm::StringRef blob;
         llvm::Expected<unsigned> code = at_.readRecord(id, values, &blob);
         if (!has(code)) return false;
-        if (*code == llvm::bitc::MODULE_CODE_VSTOFFSET) return true;  // as above
+        if (*code == llvm::bitc::MODULE_CODE_VSTOFFSET) return true;  // also a position
         note(std::to_string(*code));
         note({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::uint64_t)});
         note({blob.data(), blob.size()});

@@ -19,10 +19,10 @@
 namespace rove::bitcode {
 namespace {
 
-// The bytes of a package's name that the joined names of its functions take: a name has 1024 at most.
+// The most bytes of a package's name that the joined names of its functions take: a name has 1024 at most.
 constexpr std::size_t kNameShownMax = 200;
 
-// The mark that rove/detail/offload.hpp writes. It begins with a character that no text begins with.
+// The mark that rove/detail/offload.hpp writes. No other text begins with its first character.
 constexpr llvm::StringLiteral kSourceMark = "\1rove source: ";
 
 bool is_offload(const llvm::Function& function) {
@@ -69,7 +69,7 @@ void make_entry(llvm::Function& function, const std::string& name) {
     function.setName(name);
 }
 
-// Inline variables and templates' static members: any file that mentions them has them.
+// Inline variables and templates' static members: every file that mentions them has them.
 bool is_of_every_file(const llvm::GlobalVariable& variable) {
     return variable.hasLinkOnceODRLinkage() || variable.hasWeakODRLinkage();
 }
@@ -106,7 +106,7 @@ std::string obstacle(const llvm::Module& module, const Copy& copy) {
                    " of a library, which code that travels cannot; let a function of that library return its address";
         if (variable.isDeclaration() || variable.isConstant() || name.starts_with("llvm.")) continue;
         if (comes_into_being || !is_touched(variable)) continue;
-        if (name.empty())  // as @0: where and what type, for the report of a check that fails
+        if (name.empty())  // like @0: place and type, for the report of a check that fails
             return "it reaches a variable without a name that the compiler added: made by -fsanitize=undefined, "
                    "most "
                    "likely; compile what travels without that option";
@@ -117,7 +117,7 @@ std::string obstacle(const llvm::Module& module, const Copy& copy) {
     return {};
 }
 
-// A package is the same however the program is watched: by counters, or by a debugger that asks for frame pointers.
+// A package does not depend on how the program is observed: by counters, or by a debugger that needs frame pointers.
 void prepare_bodies(llvm::Module& module) {
     leave_out_instrumentation(module);
     for (llvm::Function& function : module) function.removeFnAttr("frame-pointer");
@@ -272,7 +272,7 @@ Result<Program::Taken> Program::take(const std::vector<std::string>& keys,
     if (extracted.facts.name.size() > kNameShownMax) extracted.facts.name.resize(kNameShownMax);
     extracted.facts.obstacle = obstacle(taken, copy);
     extracted.facts.statics = copy.statics();
-    std::vector<llvm::Function*> others;  // before any has another name
+    std::vector<llvm::Function*> others;  // taken before any gets another name
     for (const auto& [other, where] : offloads_) {
         if (std::binary_search(keys.begin(), keys.end(), other)) continue;
         ROVE_TRY(llvm::Function* const function, taken_of(other, taken, copy));

@@ -18,14 +18,14 @@
 namespace rove::bitcode {
 namespace {
 
-// Inline functions and what templates become, but those that are made for one sent function.
+// Inline functions and instances of templates, except those that are made for one sent function.
 bool may_be_shared(const llvm::Function& function) {
     return (function.hasLinkOnceODRLinkage() || function.hasAvailableExternallyLinkage()) && !function.hasOptNone() &&
            !function.isPresplitCoroutine() && !function.getName().contains("4rove6detail7OffloadI") &&
            !function.getName().contains("4rove6detail2FnI");
 }
 
-// For as long as this lives, LLVM's passes see a module that was read in part as a whole one, and remove no function: bodies that are read
+// During its lifetime, LLVM's passes treat a module that was read in part as a whole one, and remove no function: bodies that are read
 // later may refer to any.
 class AsAWhole {
 public:
@@ -35,7 +35,7 @@ public:
                 function.setIsMaterializable(false);  // a declaration, for now
                 unread_.push_back(&function);
             } else if (!function.isDeclaration()) {
-                // Whether a sent function can travel is for its own package to say, so its code is in no other function.
+                // Each package checks whether a sent function can travel, so its code is merged into no other function.
                 const bool sent =
                     names_offload(function.getName()) && !function.hasFnAttribute(llvm::Attribute::NoInline);
                 if (sent) function.addFnAttr(llvm::Attribute::NoInline);
@@ -109,10 +109,10 @@ Status SharedCode::optimise(const std::vector<const llvm::Function*>& roots) {
     return {};
 }
 
-// All that these reach, by calls, by addresses and as what makes a variable, is read.
+// Reads all that these reach, by calls, by addresses and as initialisers of variables.
 Status SharedCode::find(std::vector<const llvm::Value*> rest, InModules& shared) {
     std::unordered_set<const llvm::Value*>
-        seen;  // constants may be freed by the optimiser, and others made in their place
+        seen;  // constants may be freed by the optimiser, and others may get their addresses
     while (!rest.empty()) {
         const llvm::Value* next = rest.back();
         rest.pop_back();

@@ -20,7 +20,7 @@ void FunctionSimplifier::simplify(llvm::Function& function) {
     if (without_exceptions(*function.getParent())) return;
     if (function.isDeclaration() || function.hasOptNone() || !simplified_.insert(&function).second) return;
     passes_.run(function, analyses_.functions);
-    // Bodies are read one by one, and what was learnt of others is not to be believed of them.
+    // Bodies are read one by one, and facts determined for one function do not hold for others.
     analyses_.functions.clear();
     analyses_.modules.clear();
 }

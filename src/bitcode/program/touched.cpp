@@ -31,7 +31,7 @@ private:
         if (const auto* end = llvm::dyn_cast<llvm::ReturnInst>(user)) return results_touch(*end->getFunction());
         return true;
     }
-    // Code that is not optimised keeps each pointer in a local variable, and takes it from there.
+    // Code that is not optimised keeps each pointer in a local variable, and reads it from there.
     bool kept_touches(const llvm::StoreInst& store, const llvm::Use& use) {
         const auto* local = llvm::dyn_cast<llvm::AllocaInst>(store.getPointerOperand());
         if (store.getValueOperand() != use.get() || local == nullptr) return true;

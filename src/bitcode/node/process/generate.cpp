@@ -32,7 +32,7 @@ llvm::Function* make_entrance(llvm::Function& hidden, const std::string& name) {
         llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(hidden.getContext()), false),
                                llvm::GlobalValue::ExternalLinkage, name, *hidden.getParent());
     llvm::IRBuilder<> code(llvm::BasicBlock::Create(hidden.getContext(), "", entrance));
-    llvm::SmallVector<llvm::Value*, 3> nothing;  // of a program's arguments and environment
+    llvm::SmallVector<llvm::Value*, 3> nothing;  // instead of a program's arguments and environment
     for (llvm::Type* const type : hidden.getFunctionType()->params())
         nothing.push_back(llvm::Constant::getNullValue(type));
     code.CreateCall(&hidden, nothing);
@@ -52,7 +52,7 @@ std::vector<std::string> name_constructors(llvm::Module& module) {
             function->setLinkage(llvm::GlobalValue::ExternalLinkage);
         } else if (function->hasHiddenVisibility()) {  // an anchor: both forms know it by its name
             function = make_entrance(*function, name);
-        }  // else it is an entry as well, and has a name that is found
+        }  // otherwise it is an entry as well, and has a name that can be looked up
         found.emplace(std::pair(each.priority, each.place), function->getName().str());
     }
     if (llvm::GlobalVariable* const list = module.getNamedGlobal(kConstructors)) list->eraseFromParent();
@@ -70,7 +70,7 @@ std::vector<std::string> defined_names(const llvm::Module& module) {
     return names;
 }
 
-// LLVM prints what it does not know of a function's CPU to stderr, in a peer's words.
+// LLVM prints unknown features of a function's CPU to stderr, in the words of a peer.
 void keep_known_features(llvm::Module& module, const llvm::TargetMachine& machine) {
     const llvm::ArrayRef<llvm::SubtargetFeatureKV> known = machine.getMCSubtargetInfo()->getAllProcessorFeatures();
     const auto is_known = [known](llvm::StringRef feature) {
@@ -78,7 +78,7 @@ void keep_known_features(llvm::Module& module, const llvm::TargetMachine& machin
                std::any_of(known.begin(), known.end(), [feature](const auto& each) { return each.Key == feature; });
     };
     for (llvm::Function& function : module) {
-        function.removeFnAttr("target-cpu");  // it is compiled for the one that is here
+        function.removeFnAttr("target-cpu");  // it is compiled for this machine's CPU
         function.removeFnAttr("tune-cpu");
         keep_cpu_features(function, is_known);
     }
@@ -91,7 +91,7 @@ bool has_own_statics(const llvm::Module& module, const std::set<std::string_view
     });
 }
 
-// The linker gives each of them memory of its own, past the sections, where nothing counts it.
+// The linker allocates separate memory for each of them, after the sections, which no bound counts.
 void place_common_variables(llvm::Module& module) {
     for (llvm::GlobalVariable& variable : module.globals())
         if (variable.hasCommonLinkage()) variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
@@ -106,14 +106,14 @@ Status check_names(const std::vector<std::string>& names) {
                 names.size(), bytes, kNamesMax, kNameBytesMax);
 }
 
-// The linker takes what an object says as it is, in the node's process.
+// The linker trusts what an object states, in the node's process.
 Status check_object(llvm::MemoryBufferRef object) {
     if (object.getBufferSize() > kObjectBytesMax)
         return fail(ErrorCode::failed, "its code has {} MiB, and {} are the most; divide it",
                     object.getBufferSize() >> 20U, kObjectBytesMax >> 20U);
     auto file = llvm::object::ObjectFile::createObjectFile(object);
     if (!file) return fail(ErrorCode::internal, "LLVM's own object: {}", llvm::toString(file.takeError()));
-    // A variable of zeros takes none in the file, and as much as it is aligned to when it is loaded.
+    // A variable of zeros takes no room in the file, and as much as its alignment when it is loaded.
     std::uint64_t bytes = 0;
     std::size_t sections = 0;
     for (const llvm::object::ELFSectionRef section : (*file)->sections()) {

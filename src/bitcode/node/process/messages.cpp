@@ -54,7 +54,7 @@ ByteBuffer end_message(Writer&& out) {
     return message;
 }
 
-// A socket may take, or give, less at once than was asked for.
+// A socket may take, or return, less at once than requested.
 template <typename WaitForRoom>
 bool send_all(int socket, Bytes message, int flags, const WaitForRoom& wait_for_room) {
     while (!message.empty()) {

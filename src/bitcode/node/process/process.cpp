@@ -38,7 +38,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kProgram = "rove/rove-compiler";  // beside librove-jit.so
-// Without using a processor; it looks at its own work a hundred times a second.
+// The longest time without use of a processor; the process checks its own work a hundred times a second.
 constexpr auto kStandstillMax = std::chrono::seconds(5);
 constexpr auto kLookEvery = std::chrono::milliseconds(100);
 
@@ -55,12 +55,12 @@ std::string own_file() {
     return std::filesystem::weakly_canonical(self.dli_fname, ignored).string();
 }
 
-// Room for system calls, and nothing else.
+// A stack for system calls only.
 using Stack = std::array<std::max_align_t, 1024>;
 
 }  // namespace
 
-// clone() of the C library itself: ThreadSanitizer's takes what it begins for a process of its own.
+// clone() of the C library itself: ThreadSanitizer's treats the new task as a separate process.
 using Clone = int (*)(int (*)(void*), void*, int, void*, ...);
 static Clone own_clone() {
     void* const library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
@@ -68,7 +68,7 @@ static Clone own_clone() {
     return found != nullptr ? reinterpret_cast<Clone>(found) : &clone;
 }
 
-// What the new process needs to begin. Its parent, the process between, runs on the first of the stacks.
+// What the new process needs to start. Its parent, the process in between, runs on the first of the stacks.
 struct Beginning {
     const char* program = nullptr;
     std::array<char*, 3> arguments{};
@@ -76,23 +76,23 @@ struct Beginning {
     const Clone clone = own_clone();
     Stack between, own;
     pid_t pid = -1, parent = -1;
-    int error = 0;                // why it has not begun
-    std::uint32_t has_begun = 0;  // or an error says why not; for a futex
+    int error = 0;                // why it could not start
+    std::uint32_t has_begun = 0;  // or `error` says why not; a futex
 };
 
 namespace {
 
-// These have the memory of this process, and the thread-local memory of the thread that begins them: so they do nothing but system calls,
-// which no sanitizer looks at, and which set errno only where they fail. All signals are blocked.
+// These share the memory of this process, and the thread-local memory of the thread that starts them: so they make only system calls, which
+// no sanitizer checks, and which set errno only if they fail. All signals are blocked.
 [[clang::disable_sanitizer_instrumentation]] int begin_program(void* data) {
     auto& beginning = *static_cast<Beginning*>(data);
-    // Out of the way of the first four.
+    // Moves these away from the first four numbers.
     const auto socket = syscall(SYS_fcntl, beginning.socket, F_DUPFD, 4);
     const auto nothing = syscall(SYS_fcntl, beginning.nothing, F_DUPFD, 4);
     bool done = socket >= 0 && nothing >= 0;
     for (int number = 0; done && number < 3; ++number) done = syscall(SYS_dup3, nothing, number, 0) >= 0;
     done = done && syscall(SYS_dup3, socket, 3, 0) >= 0 && syscall(SYS_close_range, 4U, ~0U, 0) == 0;
-    if (done) (void)syscall(SYS_setsid);  // Ctrl-C in a terminal is not meant for it
+    if (done) (void)syscall(SYS_setsid);  // Ctrl-C in a terminal must not end it
     if (done) (void)syscall(SYS_chdir, "/");
     if (done) (void)syscall(SYS_execve, beginning.program, beginning.arguments.data(), environ);
     beginning.error = errno;
@@ -121,15 +121,15 @@ namespace {
     return 0;
 }
 
-// Whether an orphan becomes a child of this process: it is the first of its container, or asked for that.
+// Whether an orphan becomes a child of this process: it is the first of its container, or a subreaper.
 bool adopts_orphans() {
     int is_asked_for = 0;
     return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &is_asked_for) == 0 && is_asked_for != 0);
 }
 
-// Not by fork(), which takes milliseconds where a process has much memory, and has its pages copied afterwards. The program becomes an orphan
-// at once: a program that uses Rove waits for its own children, and gets SIGCHLD for them, and for no other. The process between runs no
-// program, so wait() does not see it either. Where this process would adopt the orphan, the process between stays as its parent.
+// fork() is not used, because it takes milliseconds if a process has much memory, and its pages are copied afterwards. The program becomes an
+// orphan at once: a program that uses Rove waits for its own children, and gets SIGCHLD for them, and for no other. The process in between
+// runs no program, so wait() does not see it either. If this process would adopt the orphan, the process in between stays as its parent.
 void begin_elsewhere(Beginning& beginning) {
     sigset_t all;
     sigset_t before;
@@ -158,7 +158,7 @@ Descriptor open_nothing() {
 
 }  // namespace
 
-// Its memory is the parent's stack, so it is kept until that has ended, as it does soon after its child.
+// Its memory is the stack of the process in between, so it is kept until that has ended, which it does soon after its child.
 void CompilerProcess::EndParent::operator()(Beginning* beginning) const {
     constexpr auto kLook = std::chrono::milliseconds(1);
     constexpr auto kLong = std::chrono::seconds(1);
@@ -178,10 +178,10 @@ CompilerProcess::CompilerProcess(Descriptor socket, std::unique_ptr<Beginning, E
       handle_(static_cast<int>(syscall(SYS_pidfd_open, begun->pid, 0))),
       begun_(std::move(begun)) {
     close_in_forks(socket_.number());
-    if (has_ended()) handle_.close();  // it may be another's
+    if (has_ended()) handle_.close();  // the number may be another process's
     if (handle_.is_open()) close_in_forks(handle_.number());
     if (begun_->parent <= 0) begun_.reset();
-    // For an answer that has begun.
+    // Used for an answer that has begun.
     const timeval wait{.tv_sec = kStandstillMax.count(), .tv_usec = 0};
     (void)setsockopt(socket_.number(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
 }
@@ -189,7 +189,7 @@ CompilerProcess::CompilerProcess(Descriptor socket, std::unique_ptr<Beginning, E
 Result<CompilerProcess> CompilerProcess::begin() {
     const std::string library = own_file();
     const std::string program = (std::filesystem::path(library).parent_path() / kProgram).string();
-    const NoForkMeanwhile whole;  // with a copy of the other end, nobody would notice that it is closed
+    const NoForkMeanwhile whole;  // a copy of the other end would hide that it is closed
     std::array<int, 2> both{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both.data()) != 0) return no_room("socket", errno);
     Descriptor ours(both[0]);
@@ -218,7 +218,7 @@ CompilerProcess::~CompilerProcess() {
 void CompilerProcess::close() {
     for (Descriptor* each : {&socket_, &handle_})
         if (each->is_open()) keep_in_forks(each->number());
-    socket_.close();  // by which it ends, unless somebody has stopped it
+    socket_.close();  // which ends it, unless it was stopped by a signal
     if (handle_.is_open()) (void)syscall(SYS_pidfd_send_signal, handle_.number(), SIGKILL, nullptr, 0);
     handle_.close();
     begun_.reset();
@@ -279,7 +279,7 @@ void CompilerProcesses::give_back(CompilerProcess process) {
 }
 
 Result<Generated> CompilerProcesses::generate(const GenerateRequest& request, const Bounds& bounds) {
-    for (int turn = 0; turn < 2; ++turn) {  // somebody may have ended the first
+    for (int turn = 0; turn < 2; ++turn) {  // another process may have ended the first
         ROVE_TRY(CompilerProcess process, take());
         auto generated = process.generate(request, bounds);
         if (!generated) continue;

@@ -29,10 +29,10 @@ constexpr auto kLookEvery = std::chrono::milliseconds(10);
 // The growth of the process after an answer beyond which it ends.
 constexpr std::size_t kGrownMax = 256UL << 20;
 
-// The other end.
+// The descriptor to the other end.
 int asker = -1;
 
-// Two threads may give up at once, the one that works and the one that watches it. The first says why.
+// Two threads may give up at the same time, the one that works and the one that watches it. The first one reports.
 [[noreturn]] void give_up(std::string_view words) {
     static constinit std::atomic<bool> has_given_up{false};
     while (has_given_up.exchange(true)) pause();  // the other one ends the process
@@ -70,13 +70,13 @@ public:
         bounds_ = bounds;
         changed_.notify_all();
     }
-    // Before the answer: nobody gives up afterwards. Does not return where the watcher has just found it beyond its bounds.
+    // Called before the answer: afterwards the watcher does not give up. Does not return if the watcher has just found the bounds exceeded.
     void end() {
         const MutexLock lock(mutex_);
         bounds_.reset();
         changed_.notify_all();
     }
-    // Until the process ends.
+    // Runs until the process ends.
     [[noreturn]] void watch(pthread_t working) {
         const MutexLock lock(mutex_);
         for (;;) {
@@ -98,18 +98,18 @@ private:
     std::optional<Bounds> bounds_ GUARDED_BY(mutex_);
 };
 
-// If memory runs out on this machine, this process is to end, and no other.
+// If memory runs out on this machine, this process is to be ended, and no other.
 void be_the_first_to_end() {
     const Descriptor file(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
     if (file.is_open()) (void)!write(file.number(), "1000", 4);
 }
 
-FaultStack fault_stack;  // of the thread that works
+FaultStack fault_stack;  // the working thread's
 
 void* work(void* data) {
     Turn& turn = *static_cast<Turn*>(data);
     fault_stack.take();
-    const ByteBuffer small = warm_module();  // so that the first question finds LLVM's code in memory
+    const ByteBuffer small = warm_module();  // so that LLVM's code is in memory at the first question
     (void)generate({.name = kWarmFunction, .bitcode = small, .in_image = {}});
     const std::size_t before = memory_of_process();
     while (auto bytes = receive_message(asker, kQuestionBytesMax)) {
@@ -131,7 +131,7 @@ void serve(int socket) {
     (void)setrlimit(RLIMIT_CORE, &no_dumps);
     be_the_first_to_end();
     take_faults();
-    Turn turn;  // it lives as long as the process: watch() does not return
+    Turn turn;  // lives as long as the process: watch() does not return
     pthread_t working{};
     if (begin_thread(working, &work, &turn) != 0) _exit(1);
     turn.watch(working);

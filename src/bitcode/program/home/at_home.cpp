@@ -15,7 +15,8 @@ Result<std::set<std::string>> changed_at_home(Modules& program, const std::set<s
     Constness constness;
     for (const auto& [met, definition] : own.definitions()) {
         const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(definition);
-        if (variable == nullptr || variable->isThreadLocal()) continue;  // every thread has its own at home, too
+        // Every thread has its own in the program, too.
+        if (variable == nullptr || variable->isThreadLocal()) continue;
         const std::string name = Modules::name_in_program(*variable);
         if (!statics.contains(name) || changed.contains(name)) continue;
         Making making(*variable);

@@ -15,14 +15,14 @@
 namespace rove::bitcode {
 namespace {
 
-// Whether a function with a C name only reads what this argument points to. LLVM knows the functions of C's library.
+// Whether a function with a C name only reads what this argument points to. LLVM knows the functions of the C library.
 bool reads_only(const llvm::Function& function, const llvm::CallBase& call, unsigned argument) {
     if (function.isVarArg() && argument >= function.arg_size()) return !function.getName().contains("scanf");
     const llvm::TargetLibraryInfoImpl libraries(llvm::Triple(function.getParent()->getTargetTriple()));
     if (function.isDeclaration())
         (void)llvm::inferNonMandatoryLibFuncAttrs(const_cast<llvm::Function&>(function),
                                                   llvm::TargetLibraryInfo(libraries));
-    if (argument == 0 && function.getName() == "fwrite") return true;  // which LLVM does not know
+    if (argument == 0 && function.getName() == "fwrite") return true;  // LLVM does not know this one
     return call.onlyReadsMemory(argument) || call.onlyReadsMemory();
 }
 
@@ -44,7 +44,7 @@ std::vector<std::string> types_in(const std::string& parameters) {
     return types;
 }
 
-// Passed as a size and a pointer to const.
+// A class passed as a size and a pointer to const.
 bool is_string_view(llvm::StringRef type) {
     return type.starts_with("std::basic_string_view<") && type.ends_with(">");
 }
@@ -79,7 +79,7 @@ unsigned depth_of(llvm::StringRef type) {
     return depth;
 }
 
-// Which of the types the argument has, if that is sure. The object, if there is one, has been taken off.
+// The type of the argument, if that is certain. The object, if there is one, has been removed.
 std::optional<std::size_t> type_of(const std::vector<std::string>& types, std::size_t arguments, std::size_t argument) {
     for (std::size_t i = 0, at = 0; i < types.size() && width_of(types[i]) > 0; at += width_of(types[i++]))
         if (argument < at + width_of(types[i])) return i;
@@ -91,18 +91,18 @@ std::optional<std::size_t> type_of(const std::vector<std::string>& types, std::s
     return std::nullopt;
 }
 
-// The steps of libstdc++'s iterators of trees: of those of trees that are not const, too.
+// The steps of libstdc++'s iterators of trees, also for trees that are not const.
 bool is_step_of_tree(llvm::StringRef mangled) {
     return mangled.starts_with("_ZSt18_Rb_tree_increment") || mangled.starts_with("_ZSt18_Rb_tree_decrement");
 }
 
-// rove's own writer of arguments: bytes that it has copied are in the memory that it grows.
+// rove's own writer of arguments: the memory that it grows contains bytes that it has copied.
 bool writes_arguments(llvm::StringRef mangled) {
     return mangled.starts_with("_ZN4rove6detail6travel6Output");
 }
 
 // libstdc++'s functions that match a regular expression. Their matcher holds a reference to the expression, which it only reads, among many
-// references to things that it changes, and the analysis cannot tell which is which.
+// references to things that it changes, and the analysis cannot distinguish these.
 bool matches_expression(llvm::StringRef mangled) {
     return mangled.starts_with("_ZSt11regex_match") || mangled.starts_with("_ZSt12regex_search") ||
            mangled.starts_with("_ZSt13regex_replace") || mangled.starts_with("_ZNSt7__cxx1114regex_iterator") ||

@@ -8,7 +8,7 @@
 namespace rove::bitcode {
 namespace {
 
-// The one value that a local variable ever has; null: there are several, or others may write it.
+// The only value that a local variable ever has; null: it has several, or other code may write it.
 const llvm::Value* only_value_of(const llvm::AllocaInst& local) {
     const llvm::Value* value = nullptr;
     for (const llvm::User* user : local.users()) {
@@ -39,7 +39,7 @@ bool counts_references(llvm::StringRef name) {
            name.contains("19__shared_weak_count");
 }
 
-// Locks it, waits for it, or frees it: it is as before when nobody uses it any more.
+// Locks it, waits for it, or frees it: its state is the same when no thread uses it any more.
 bool uses_lock(llvm::StringRef name) {
     if (name.starts_with("_ZNSt18condition_variable10notify_")) return true;
     if (!name.consume_front("pthread_")) return false;
@@ -218,12 +218,12 @@ bool Follow::changes(const llvm::CallBase& call, const llvm::Use& use, Level lev
     const llvm::Function* callee = callee_of(call);
     if (callee == nullptr || !call.isArgOperand(&use)) return unknown(context);
     const llvm::StringRef name = callee->getName();
-    if (name.starts_with("__cxa_") || uses_lock(name)) return false;  // what makes it, and locks
+    if (name.starts_with("__cxa_") || uses_lock(name)) return false;  // what initialises it, and locks
     if (counts_references(name) || checks_containers(name)) return false;
     const unsigned number = call.getArgOperandNo(&use);
     if (constness_.of(*callee, call, number) == Constness::kAll) return false;
     if (is_seen(*callee) && number < callee->arg_size()) return enter(*callee, call, number, level, context);
-    if (level == kInto && call.isByValArgument(number)) return false;  // it has a copy
+    if (level == kInto && call.isByValArgument(number)) return false;  // the callee has a copy
     if (constness_.of(*callee, call, number) == 0)
         return unknown(context) || (level == kInto && follow_result(call, level, context));
     return Constness::may_give_back(*callee, number) && follow_read(call, level, context);
@@ -232,7 +232,7 @@ bool Follow::changes(const llvm::CallBase& call, const llvm::Use& use, Level lev
 bool Follow::enter(const llvm::Function& callee, const llvm::CallBase& call, unsigned argument, Level level,
                    Context context) {
     const bool is_const = entered_[context].is_const || constness_.of(callee, call, argument) > level;
-    Context into = context;  // or, of a call that is entered again from within, what it was when it was entered first
+    Context into = context;  // for a recursive call the context of the first entry
     while (into != kAnyCall && (entered_[into].call != &call || entered_[into].is_const != is_const))
         into = entered_[into].from;
     if (into == kAnyCall) {
@@ -242,7 +242,7 @@ bool Follow::enter(const llvm::Function& callee, const llvm::CallBase& call, uns
         if (is_new) entered_.push_back({context, &call, is_const, depth});
         into = known->second;
     }
-    // A parameter by value is a copy, which has the pointers of what it is a copy of.
+    // A parameter passed by value is a copy, which has the original's pointers.
     return follow(*callee.getArg(argument), level == kInto && call.isByValArgument(argument) ? level + 1 : level, into);
 }
 
