@@ -96,7 +96,7 @@ struct NodeOptions {
     bool own_thread = true;
     // How many functions that run long (half a millisecond and more) may run at once, if the node has threads of its own: 1 to 64. More of
     // them wait in their mailboxes; other nodes are still served. Calls from one node begin in their order, so calls that a node sends
-    // after such a call wait with it: a call that long functions wait for must come from another node. The node makes three more threads:
+    // after such a call wait with it: a call that long functions wait for must be sent by another node. The node makes three more threads:
     // one serves, one watches it, and one runs no function, so that replies, time limits and the node's end are handled while all others
     // are in functions. 1: each function runs to its end before the next begins, and nothing else is done in that time.
     unsigned threads = 4;
@@ -411,7 +411,7 @@ private:
         : core_(std::move(core)), state_(std::move(state)) {}
     std::shared_ptr<NodeCore> core_;
     std::shared_ptr<PeerState> state_;
-    std::int64_t limit_ns_ = detail::kForever;  // as in Within
+    std::int64_t limit_ns_ = detail::kForever;  // negative: none
 };
 
 // This process as a node. Movable; a Node that was moved from is `invalid` to use.

@@ -13,7 +13,7 @@ namespace rove {
 // One bit per descriptor number, 8 KiB. A node has two sockets per peer and 1024 peers. Children keep sockets with higher numbers.
 inline constexpr std::size_t kForkDescriptorsMax = 65536;
 
-// From now on the child of a fork closes it.
+// The child of a fork closes the descriptor from now on.
 void close_in_forks(int descriptor) noexcept;
 // To be called before the descriptor is closed or given away.
 void keep_in_forks(int descriptor) noexcept;

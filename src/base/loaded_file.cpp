@@ -38,7 +38,7 @@ std::string build_id_in(const char* notes, std::size_t bytes) {
     return {};
 }
 
-// For dl_iterate_phdr(), which calls it for the next module while it returns 0.
+// The callback of dl_iterate_phdr(), which calls it for the next module while it returns 0.
 int look_into(dl_phdr_info* module, std::size_t /*bytes*/, void* data) {
     auto& search = *static_cast<Search*>(data);
     const std::span headers(module->dlpi_phdr, module->dlpi_phnum);

@@ -19,12 +19,12 @@
 #define ROVE_THREAD_ATTRIBUTE(x)
 #endif
 
-// For a class of locks, and for a class whose objects hold a lock during their lifetime.
+// Annotations of a class of locks, and of a class whose objects hold a lock during their lifetime.
 #define CAPABILITY(what) ROVE_THREAD_ATTRIBUTE(capability(what))
 #define SCOPED_CAPABILITY ROVE_THREAD_ATTRIBUTE(scoped_lockable)
-// For a member.
+// Annotation of a member.
 #define GUARDED_BY(lock) ROVE_THREAD_ATTRIBUTE(guarded_by(lock))
-// For a function.
+// Annotations of a function.
 #define REQUIRES(...) ROVE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) ROVE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define ACQUIRE(...) ROVE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))

@@ -29,7 +29,7 @@ struct ProcessOptions {
     // The values of a standard stream: one of these, or a descriptor of this process.
     static constexpr int kNothing = -1;   // /dev/null
     static constexpr int kPipe = -2;      // a pipe to or from this process
-    static constexpr int kAsOutput = -3;  // of err: the same as out
+    static constexpr int kAsOutput = -3;  // err only: the same as out
     int in = kNothing, out = kPipe, err = kNothing;
     // Other descriptors of this process, and their numbers in the program. All others are closed in the program.
     std::vector<std::pair<int, int>> descriptors = {};

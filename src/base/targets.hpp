@@ -14,7 +14,7 @@ namespace rove {
 struct Target {
     std::string_view arch;        // its kind of CPU, as ELF, GCC and LLVM name it: "x86_64"
     std::string_view triple;      // the kind of CPU and the system, as packages name them
-    std::string_view debian;      // as Debian names it
+    std::string_view debian;      // its name in Debian
     std::string_view cpu;         // LLVM's name of the CPU for which code that travels is made
     std::string_view intrinsics;  // the beginning of the names of LLVM's intrinsics for it
     bool is_tiny;            // LLVM's tiny code model: in its small one, code works at one offset within a page only

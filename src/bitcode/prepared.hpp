@@ -35,7 +35,7 @@ struct Prepared {
     std::vector<std::string> imports;
     // Imports that the package as a whole needs, then those of each entry.
     std::vector<std::vector<std::string>> needs;
-    std::vector<std::string> replaced;  // as Facts::replaced
+    std::vector<std::string> replaced;  // see Facts::replaced
     std::size_t statics = 0;            // number of rove.static.n
     bool pinned = false;                // see wire::Manifest::pinned
     std::string image_obstacle;         // why no image can be made (assembly outside of functions); empty: none

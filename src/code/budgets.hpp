@@ -96,7 +96,7 @@ private:
     Candidates& candidates_;
     Uses& uses_;
     std::array<std::size_t, kBudgets> code_bytes_ GUARDED_BY(lock_of<CodeCache>){};
-    std::size_t manifest_bytes_ GUARDED_BY(lock_of<CodeCache>) = 0;  // of packages that are not resident
+    std::size_t manifest_bytes_ GUARDED_BY(lock_of<CodeCache>) = 0;  // those of packages that are not resident
     std::size_t static_bytes_ GUARDED_BY(lock_of<CodeCache>) = 0;
     struct Staying {
         std::size_t packages = 0, functions = 0, manifest_bytes = 0;

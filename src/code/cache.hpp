@@ -190,7 +190,7 @@ public:
     [[nodiscard]] std::vector<std::shared_ptr<PackageStore>> packages() const;  // the resident ones
     struct Usage {
         std::size_t code_bytes, static_bytes, packages, functions, evictions, loads;
-        std::size_t pinned_bytes, manifest_bytes;  // of code_bytes
+        std::size_t pinned_bytes, manifest_bytes;  // these are parts of code_bytes
     };
     [[nodiscard]] Usage usage() const;
 

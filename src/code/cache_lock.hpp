@@ -21,7 +21,7 @@ class CacheLock {
 public:
     explicit CacheLock(const std::string& node) : node_(node) {}
 
-    // For LockOf and UnlockedOf.
+    // Locked by LockOf and UnlockedOf.
     [[nodiscard]] MutexOf<CodeCache>& mutex() const { return mutex_; }
 
     // ---- waiting for each other

@@ -24,7 +24,7 @@ public:
     // Runs the interfaces' destructors, each before those of the interfaces that it was linked to. Called without the lock, after the cache
     // has stopped. False: one interface is kept (PackageCode::end), and with it all that it may have been linked to.
     [[nodiscard]] bool end_all() NO_THREAD_SAFETY_ANALYSIS;
-    [[nodiscard]] bool empty() const NO_THREAD_SAFETY_ANALYSIS { return linked_.empty(); }  // as end_all()
+    [[nodiscard]] bool empty() const NO_THREAD_SAFETY_ANALYSIS { return linked_.empty(); }  // called like end_all()
 
 private:
     CacheLock& lock_;

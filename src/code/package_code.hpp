@@ -89,7 +89,7 @@ public:
     void release_code() noexcept REQUIRES(lock_of<CodeCache>);
     // Runs the destructors of its statics, while the code still exists. Once; no code of it may run afterwards. When the cache has stopped:
     // without its lock, because the destructors may call functions of the node that take it. False: threads have objects that may refer to the
-    // statics, which are kept for good, and the code with them.
+    // statics, which are kept until the process ends, and the code with them.
     [[nodiscard]] bool end() NO_THREAD_SAFETY_ANALYSIS;
 
     [[nodiscard]] bool loaded() const REQUIRES(lock_of<CodeCache>) { return image || module; }
@@ -227,7 +227,7 @@ public:
     bool has_constructors GUARDED_BY(lock_of<CodeCache>) = false;
     std::shared_ptr<DataSegment> data GUARDED_BY(lock_of<CodeCache>);  // kept over evictions
     struct StaticPlace {
-        std::uint32_t number, offset;  // of rove.static.n, in `data`
+        std::uint32_t number, offset;  // those of rove.static.n, in `data`
     };
     // Kept with `data`, for bitcode that arrives without the image.
     std::vector<StaticPlace> statics GUARDED_BY(lock_of<CodeCache>);

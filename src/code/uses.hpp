@@ -20,7 +20,7 @@ public:
     [[nodiscard]] Leaders& leaders() { return leaders_; }
 
     // ---- a leader
-    // The leader stores what it runs and then loads the target; an evicting thread clears the target and then looks at what runs. At least
+    // The leader stores what it runs and then loads the target; an evicting thread clears the target and then checks what runs. At least
     // one of them must see the other. The evicting thread's barrier reaches all threads, so the leader needs only program order.
     [[nodiscard]] EntryPoint enter_leading(Leading& place, Function& function) {
         if (function.package == nullptr) return function.target.load(std::memory_order_relaxed);  // it is never evicted

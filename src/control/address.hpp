@@ -1,4 +1,4 @@
-// Where a node listens: "host:port", "[v6]:port" or "unix:PATH". Loopback and Unix sockets only, until there is a key.
+// The address on which a node listens: "host:port", "[v6]:port" or "unix:PATH". Loopback and Unix sockets only, until there is a key.
 #pragma once
 
 #include <asio/generic/stream_protocol.hpp>

@@ -42,7 +42,7 @@ struct MemberEntry {
     std::string address;
     wire::control::PublicKey key;
     std::uint32_t generation = 0;
-    wire::control::Signature signature;                   // of its certificate
+    wire::control::Signature signature;                   // its certificate's
     std::shared_ptr<const wire::control::Member> former;  // while another process joins: the id's holder before
     Trust former_trust = Trust::none;                     // and how this node knew its key
     std::weak_ptr<PeerState> peer;                        // the peer that represents it, now or last

@@ -158,7 +158,7 @@ public:
     [[nodiscard]] bool take_step(Turn& turn) const {
         return !lost(turn) && (waiting_ == quiet_ || std::exchange(turn.for_long, false));
     }
-    // It has given the lead, and no other thread is there to take it.
+    // It has given the lead, and no waiting thread will take it.
     [[nodiscard]] bool leads_again() const { return waiting_ == quiet_; }
     // True: the thread keeps watch, until it sees something to do (Lookout). False: it waits until it is woken.
     [[nodiscard]] bool follow() {

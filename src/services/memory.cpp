@@ -134,7 +134,7 @@ Result<wire::MemoryPlace> MemoryTable::allocate(std::uint64_t bytes, NodeId owne
     do {
         randombytes_buf(&place.key, sizeof place.key);
     } while (place.key == 0 || blocks_.contains(place.key));
-    // All allocations come before any step that would have to be undone.
+    // All allocations are made before any step that would have to be undone.
     std::list<std::uint64_t> owned, unmapped;
     try {
         owned.push_back(place.key);

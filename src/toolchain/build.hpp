@@ -1,4 +1,4 @@
-// From C and C++ sources to a package: compile (clang 19), prepare (LLVM, src/bitcode), link each image (lld), pack.
+// Builds a package from C and C++ sources: compile (clang 19), prepare (LLVM, src/bitcode), link each image (lld), pack.
 //
 // Threads: one build at a time in a process.
 //

@@ -85,7 +85,7 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
     // Unwind tables only for functions through which the stack may be unwound: keep_unwindable() (bitcode/package/shape.cpp) adds them.
     command.insert(command.end(),
                    {"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-fcolor-diagnostics"});
-    // Both as in rove_add_executable(). Each package has vtables of its own, so the vtable of an object does not identify its type.
+    // Both options as in rove_add_executable(). Each package has vtables of its own, so the vtable of an object does not identify its type.
     if (cpp) command.insert(command.end(), {"-std=gnu++20", "-fno-assume-unique-vtables"});
     const Target* const target = target_of(options.triple);
     if (target == nullptr) return fail(ErrorCode::invalid, "no code can be made for {}", options.triple);

@@ -1,4 +1,4 @@
-// From an object file to an image: link it into one block with the GOT first, and read the remaining relocations.
+// Makes an image of an object file: links it into one block with the GOT first, and reads the remaining relocations.
 //
 // Threads: one link_image() at a time, as Compiler::link().
 #pragma once

@@ -12,7 +12,7 @@ namespace rove::toolchain {
 namespace {
 
 constexpr std::size_t kProgramsMax = 256;
-constexpr std::size_t kFramingMax = 128;       // of the file, and of one module: digests and a length
+constexpr std::size_t kFramingMax = 128;       // the file's, and each module's: digests and a length
 constexpr std::size_t kBytesMax = 16UL << 20;  // some 100,000 functions and definitions
 
 void write(Writer& file, std::string_view text) {

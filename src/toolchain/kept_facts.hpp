@@ -35,8 +35,8 @@ public:
 
 private:
     struct Kept {
-        std::map<Digest, bitcode::Facts> functions;  // by their fingerprints
-        std::map<Digest, ByteBuffer> definitions;    // by their modules
+        std::map<Digest, bitcode::Facts> functions;  // by fingerprint
+        std::map<Digest, ByteBuffer> definitions;    // by module
     };
     [[nodiscard]] static Kept parse(Bytes file);
 

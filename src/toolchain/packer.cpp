@@ -29,7 +29,7 @@ Result<std::vector<std::filesystem::path>> files_of(
     return files;
 }
 
-// Whether the error is caused by this code, and not by a machine that lacks something or was told to stop: then other code can still be
+// Whether the error is caused by this code, and not by a machine that lacks something or was interrupted: then other code can still be
 // compiled.
 bool is_of_its_code(const Error& why) {
     return why.code() == ErrorCode::unsupported || why.code() == ErrorCode::invalid || why.code() == ErrorCode::failed;

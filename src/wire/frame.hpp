@@ -30,7 +30,7 @@ enum class Kind : std::uint8_t {
     lack = 7,    // extension: NeedCode; destination `node`; no node on the way has that code
     load = 8,    // extension: LoadPackage; load this package now; answered by a reply
     batch = 9,   // several posts of one function; `generation` bytes of payload each, every one on a multiple of 16
-    ping = 10,   // as a call that runs nothing
+    ping = 10,   // like a call that runs nothing
     part = 11,   // extension: Part; payload: its bytes; of a payload or a result that is larger than a frame
 };
 inline constexpr auto kKindMax = static_cast<std::uint8_t>(Kind::part);

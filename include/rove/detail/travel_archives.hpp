@@ -55,7 +55,7 @@ private:
 // never freed; a std::weak_ptr to it is allowed.
 class OpenObjects {
 public:
-    // Around each pointer; begin() says that its object's content follows.
+    // Called around each pointer; begin() says that its object's content follows.
     void enter() { open_.push_back({0, std::exchange(next_is_weak_, false)}); }
     void leave() { open_.pop_back(); }
     void enter_weak() { next_is_weak_ = true; }

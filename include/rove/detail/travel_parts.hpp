@@ -20,7 +20,7 @@ constexpr bool is_read_in_parts() {
     return Bitwise<T> || can_gather<T>();
 }
 
-// Like Input, for a payload that is still arriving. If its call is given up, zeros and empty containers are read from then on, and
+// Like Input, for a payload that is still arriving. If its call is abandoned, zeros and empty containers are read from then on, and
 // is_complete() is false.
 class PartsInput {
 public:

@@ -40,9 +40,9 @@ struct Exactly {
 };
 
 // How a function is run where it arrives.
-struct InPlace {};   // by the thread that found its frame; the default
-struct OnWorker {};  // by that thread, and another one serves the node from then on
-struct Unnested {};  // by that thread, which runs no other function on top of it while it waits
+struct InPlace {};   // run by the thread that found its frame; the default
+struct OnWorker {};  // run by that thread, and another one serves the node from then on
+struct Unnested {};  // run by that thread, which runs no other function on top of it while it waits
 template <typename Policy, typename F>
 struct RunBy {
     F function;

@@ -303,7 +303,7 @@ void free_modules_in(Session& session) REQUIRES(session.working) {
     orc::ExecutionSession& execution = session.jit->getExecutionSession();
     std::vector<orc::JITDylibSP> libraries;
     for (const InSession& each : left) {
-        (void)LinkRecorder::instance().take(each.library);  // of a compile that failed after linking
+        (void)LinkRecorder::instance().take(each.library);  // the record of a compile that failed after linking
         libraries.emplace_back(&each.library);
     }
     llvm::consumeError(execution.removeJITDylibs(std::move(libraries)));

@@ -1,4 +1,4 @@
-// From the bitcode of a package's sources to the two forms of its code, both out of one optimised module.
+// Makes the two forms of a package's code from the bitcode of its sources, both out of one optimised module.
 #pragma once
 
 #include "base/result.hpp"

@@ -64,7 +64,7 @@ private:
     llvm::ValueToValueMapTy map_;
     std::unordered_map<const llvm::GlobalValue*, llvm::GlobalValue*> twins_;
     std::unordered_set<const llvm::GlobalVariable*> of_functions_;  // variables in the copy
-    std::deque<llvm::Function*> bodies_;                            // to be copied
+    std::deque<llvm::Function*> bodies_;                            // bodies to be copied
     std::deque<const llvm::GlobalValue*> values_;                   // variables and aliases to be given their values
     std::unordered_map<const llvm::Function*, std::string> left_;
     struct Constructor {

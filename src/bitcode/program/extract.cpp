@@ -30,7 +30,7 @@ bool is_librarys_own_table(llvm::StringRef name) {
 // Groups the functions that belong together, by their places; a function that cannot travel belongs to no group.
 std::vector<std::vector<std::size_t>> by_common_statics(const std::vector<Extracted>& all) {
     llvm::IntEqClasses classes(static_cast<unsigned>(all.size()));
-    std::unordered_map<std::string, unsigned> first;  // that reaches a static
+    std::unordered_map<std::string, unsigned> first;  // the first function that reaches a static, by its name
     for (unsigned i = 0; i < all.size(); ++i) {
         if (!all[i].facts.obstacle.empty()) continue;
         for (const std::string& name : all[i].facts.statics)

@@ -69,7 +69,8 @@ private:
     std::vector<std::string> sources_;  // source of each module, for keys
     // By key: the module's index, and the function's name there.
     std::map<std::string, std::pair<std::size_t, std::string>> offloads_;
-    std::map<std::string, std::string> obstacles_;  // of the functions for which it was determined
+    // Reasons why functions cannot travel, as far as they were determined.
+    std::map<std::string, std::string> obstacles_;
 };
 
 }  // namespace rove::bitcode

@@ -23,7 +23,7 @@ public:
     void announce_sleep();
     void end_sleep();
 
-    // For the links.
+    // Used by the links.
     [[nodiscard]] const Doorbell& bell() const { return bell_; }
     void add(DirectLink& link) { links_.push_back(&link); }
     void remove(DirectLink& link) { std::erase(links_, &link); }

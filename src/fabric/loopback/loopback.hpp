@@ -64,7 +64,7 @@ public:
     void announce_sleep(bool asleep);
 
 protected:
-    void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is there already
+    void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is in the peer's memory already
     void transmit_credit(Traffic traffic) override;
     [[nodiscard]] bool peer_asleep() const override;
     void wake_peer() override;

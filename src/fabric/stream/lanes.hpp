@@ -27,7 +27,7 @@ public:
     // Readable while data has arrived, or a socket that was full has room again.
     [[nodiscard]] int descriptor() const { return epoll_.number(); }
 
-    // For the links.
+    // Used by the links.
     [[nodiscard]] Status add(StreamLink& link);
     void remove(StreamLink& link);
     void flush_later(StreamLink& link);  // once until flush()

@@ -182,7 +182,8 @@ void StreamLink::ended(const Outgoing& message) {
 
 void StreamLink::account(const Batch& batch, std::size_t sent) {
     for (const Outgoing& message : batch.messages()) {
-        const std::size_t left = message.bytes() - unfinished_at_;  // of the first message; the others are complete
+        // The rest of the first message; the others are complete.
+        const std::size_t left = message.bytes() - unfinished_at_;
         if (sent == 0) return;
         if (unfinished_at_ == 0) begun(message);
         if (sent < left) {

@@ -36,7 +36,7 @@ public:
     [[nodiscard]] Status connect(Bytes peer_offer) override;
     [[nodiscard]] Lane lane() const override { return Lane::message; }
 
-    // For StreamLanes. Receives what has arrived, small parts by way of `scratch`: a bounded amount per call, so that other links get
+    // Called by StreamLanes: receives what has arrived, small parts by way of `scratch`: a bounded amount per call, so that other links get
     // their turn. Returns the number of messages that were completed; the end of the link counts as one.
     unsigned receive(std::span<std::byte> scratch);
     // Sends what waits, as much of it as the socket takes.

@@ -1,4 +1,4 @@
-// StreamSocket: the bytes of a stream lane on their way between a StreamLink and the kernel. All bytes that a link sends or receives pass
+// StreamSocket: the bytes of a stream lane between a StreamLink and the kernel. All bytes that a link sends or receives pass
 // here, and nothing here knows what they mean.
 //
 // Threads: as Fabric (fabric.hpp).

@@ -1,4 +1,4 @@
-// From bitcode that another node has sent to an object file for this machine's CPU.
+// Makes an object file for this machine's CPU from bitcode that another node has sent.
 //
 // LLVM expects bitcode of a compiler. A peer's may crash it, keep it busy for ever, or take all memory, so only an expendable process calls
 // this (serve.hpp); a node asks that process (process.hpp).
