@@ -88,9 +88,8 @@ void Opening::member_is_gone(const char* why) {
 asio::awaitable<Result<Socket>> Opening::connect(TimePoint until) {
     Socket socket(beside_.thread.io());
     asio::error_code failed = asio::error::host_not_found;
-    auto left =
-        // For sharing the time, so that a silent endpoint leaves some to the next.
-        static_cast<int>(wanted_.endpoints.size());
+    // The endpoints share the time, so that a silent one leaves some to the next.
+    auto left = static_cast<int>(wanted_.endpoints.size());
     for (const auto& endpoint : wanted_.endpoints) {
         const TimePoint now = Clock::now();
         failed = co_await connect_to(beside_.thread, socket, endpoint, now + (until - now) / left--);
