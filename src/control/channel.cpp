@@ -68,7 +68,7 @@ void Channel::say(ByteBuffer message) {
     if (!socket_.is_open()) return;
     const std::size_t written = unsent_.empty() && !writing_ ? write_now(message) : 0;
     if (written == message.size()) return;
-    if (unsent_.size() + message.size() > kUnsentBytesMax) return close();
+    if (being_written_ + unsent_.size() + message.size() > kUnsentBytesMax) return close();
     unsent_.insert(unsent_.end(), message.begin() + static_cast<std::ptrdiff_t>(written), message.end());
     if (std::exchange(writing_, true)) return;
     auto write = [](std::shared_ptr<Channel> self) -> asio::awaitable<void> { co_await self->write_unsent(); };
@@ -87,9 +87,11 @@ void Channel::say(ByteBuffer message) {
 asio::awaitable<void> Channel::write_unsent() {
     while (!unsent_.empty()) {
         const ByteBuffer now = std::exchange(unsent_, {});
+        being_written_ = now.size();
         auto [error, count] = co_await asio::async_write(socket_, asio::buffer(now), kAwait);
         if (error) break;  // the receiving conversation gets the error, too
     }
+    being_written_ = 0;
     writing_ = false;
 }
 

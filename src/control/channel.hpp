@@ -95,6 +95,7 @@ private:
     std::set<Channel*>& open_;
     ByteBuffer unsent_;
     bool writing_ = false;
+    std::size_t being_written_ = 0;  // bytes that write_unsent() has taken from `unsent_`
     std::optional<Farewell> farewell_;
 };
 
