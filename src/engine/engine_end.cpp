@@ -190,7 +190,7 @@ void EngineEnd::leave_functions(TimePoint /*begun*/) {
         if (ThreadRuns::is_in(run)) continue;
         log().error("{}: {} has not returned within {} ms; the node ends without it", engine_.name_(),
                     run.function != nullptr ? run.function->name : "a callback", engine_.options_.grace.count());
-        if (run.nested_in() != nullptr && !run.warned)
+        if (run.nested_in() != nullptr && !run.warned && !run.waits)
             log().error("{}: it ran on top of {}, which waited for a call in the same thread. {}", engine_.name_(),
                         run.nested_in()->name, kDeadlockRemedy);
     }

@@ -25,8 +25,10 @@ control::ChosenEngine EngineChoice::choose(const PeerState* old, NodeId member) 
 
 Result<Peers::Adopted> EngineChoice::adopt(const control::ChosenEngine& by, Meeting meeting,
                                            std::unique_ptr<fabric::Link>& link, std::shared_ptr<PeerState> old) {
-    if (old && &old->engine->peers() != by.peers && !meeting.replace && linked(*old))
-        return Peers::Adopted{old, old->meeting(), false};
+    // Read before it is asked whether there is a link: 0 would be no meeting.
+    const std::uint64_t met = old ? old->meeting() : 0;
+    if (met != 0 && &old->engine->peers() != by.peers && !meeting.replace && linked(*old))
+        return Peers::Adopted{old, met, false};
     // Who joins learns only by the meeting whom it has met.
     if (meeting.peer.member && !is_engine_of(meeting.peer.id, *by.peers))
         return fail(ErrorCode::overloaded, "node {} has met another engine of this node meanwhile; try again",
