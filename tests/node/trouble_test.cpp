@@ -179,8 +179,8 @@ TEST(Command, EndsOnSigtermAlthoughAFunctionDoesNotReturn) {
 // Without shut_down(), when the last reference to it is dropped.
 TEST(Freeing, LeavesANodeToAFunctionThatDoesNotReturn) {
     auto core = value_or_throw(NodeCore::create({.listen = "unix:" + (scratch() / "freed.sock").string(),
-                                                 .grace = std::chrono::milliseconds(100),
-                                                 .log = "off"}));
+                                                 .log = "off",
+                                                 .grace = std::chrono::milliseconds(100)}));
     Node node(client());
     const Peer peer = node.connect(core->address());
     RawCall stuck = peer.call(Package::open(package("stuck.c")).entry("stuck"));
