@@ -28,17 +28,29 @@ protected:
 
     // The bitcode of a source, as rove build has clang make it.
     ByteBuffer bitcode_of(const std::string& name, const std::string& text,
-                          const std::string& triple = "x86_64-linux-gnu", const std::string& level = "-O2") {
+                          const std::string& triple = "x86_64-linux-gnu", const std::string& level = "-O2",
+                          const std::vector<std::string>& more = {}) {
         const auto source = folder_.path() / name;
         const auto out = folder_.path() / (name + ".bc");
         EXPECT_TRUE(toolchain::write_file(source, as_bytes("#include <rove/rove.h>\n" + text)));
         const bool cpp = name.ends_with(".cpp");
         const char* tree = std::getenv("ROVE_SOURCE_DIR");
-        const auto done = toolchain::run(
-            {cpp ? "clang++-19" : "clang-19", "-target", triple, level, "-Xclang", "-disable-llvm-passes", "-emit-llvm",
-             "-c", "-fPIC", "-fno-plt", "-I" + std::string(tree != nullptr ? tree : ".") + "/include", source.string(),
-             "-o", out.string()},
-            cpp ? "clang++-19" : "clang-19");
+        std::vector<std::string> command{cpp ? "clang++-19" : "clang-19",
+                                         "-target",
+                                         triple,
+                                         level,
+                                         "-Xclang",
+                                         "-disable-llvm-passes",
+                                         "-emit-llvm",
+                                         "-c",
+                                         "-fPIC",
+                                         "-fno-plt",
+                                         "-I" + std::string(tree != nullptr ? tree : ".") + "/include",
+                                         source.string(),
+                                         "-o",
+                                         out.string()};
+        command.insert(command.end(), more.begin(), more.end());
+        const auto done = toolchain::run(command, cpp ? "clang++-19" : "clang-19");
         EXPECT_TRUE(done && done->status == 0) << (done ? done->out : done.error().message());
         auto bytes = toolchain::read_file(out);
         EXPECT_TRUE(bytes) << name;

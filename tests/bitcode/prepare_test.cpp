@@ -13,6 +13,7 @@
 
 #include "bitcode/compiler.hpp"
 #include "compiler_test.hpp"
+#include "offload.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 #include "wire/image.hpp"
@@ -515,6 +516,49 @@ TEST_F(PrepareTest, ManyThreadsCompileAtOnceAndEachKnowsItsOwnSize) {
         });
     }
     for (std::thread& thread : threads) thread.join();
+}
+
+// As a local it would be one variable for each thread. The other static is the lock of the critical section.
+TEST_F(PrepareTest, AVariableThatAnOpenMpRegionWritesFirstIsOneForAllItsThreads) {
+    const std::string team = R"(
+static int arrived;
+ROVE_ENTRY void team(rove_here *h, const void *p, size_t n) {
+#pragma omp parallel num_threads(8)
+    {
+        arrived = 0;
+#pragma omp barrier
+#pragma omp critical
+        arrived += 1;
+#pragma omp barrier
+        if (arrived != 8) __builtin_trap();
+    }
+}
+)";
+    const auto prepared = prepare({bitcode_of("team.c", team, "x86_64-linux-gnu", "-O2", {"-fopenmp"})});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(prepared->statics, 2U);
+}
+
+TEST_F(PrepareTest, LocksOfOpenMpRegionsGoAlong) {
+    const std::string sums = std::string(kOffload) + R"(
+static int sum(int n) {
+    int all = 0;
+#pragma omp parallel for reduction(+ : all)
+    for (int i = 0; i < n; ++i) all += i;
+    return all;
+}
+void (*offload)(rove_here*, const void*, size_t) = &rove::detail::Offload<sum>::run;
+)";
+    const ByteBuffer bitcode = bitcode_of("sums.cpp", sums, "x86_64-linux-gnu", "-O2", {"-fopenmp"});
+    const auto all = compiler_->extract_all({.from = {"sums", bitcode}});
+    ASSERT_TRUE(all && all->size() == 1U);
+    EXPECT_EQ(all->front().facts.obstacle, "");
+    const auto prepared = compiler_->prepare({.triple = "x86_64-linux-gnu",
+                                              .modules = {all->front().bitcode},
+                                              .interface = false,
+                                              .entries = all->front().entries});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(prepared->statics, 1U);
 }
 
 }  // namespace

@@ -148,6 +148,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     ROVE_CHECK(check_runnable(*module));
     generalise_cpu(*module);
     keep_unwindable(*module);
+    forget_norecurse(*module);
     Apart shared(*module);
     library.begin();
     inline_early(*module, *machine);

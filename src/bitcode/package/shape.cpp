@@ -147,6 +147,10 @@ void keep_unwindable(llvm::Module& module) {
         if (!function.isDeclaration() && !function.hasPersonalityFn()) function.removeFnAttr(llvm::Attribute::NoUnwind);
 }
 
+void forget_norecurse(llvm::Module& module) {
+    for (llvm::Function& function : module) function.removeFnAttr(llvm::Attribute::NoRecurse);
+}
+
 void free_statics(llvm::Module& module, const std::vector<std::string>& exports, std::size_t& statics) {
     const std::set<std::string> exported(exports.begin(), exports.end());
     for (llvm::GlobalVariable& variable : module.globals()) {

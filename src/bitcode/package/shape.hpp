@@ -26,6 +26,10 @@ void generalise_cpu(llvm::Module& module);
 // each file is compiled by itself, and a callback's exception passes. Here it is optimised together with its callers, whose handlers would
 // be removed, and its functions would have no unwind table. Removes these declarations; optimisation determines again where they are true.
 void keep_unwindable(llvm::Module& module);
+// clang marks the bodies of OpenMP regions `norecurse`, although several threads run one at the same time. To LLVM the mark means that a
+// variable which only this function uses, and writes first, may become a local one, if it is internal; here all variables are. Removes the
+// marks; optimisation determines again where they are true.
+void forget_norecurse(llvm::Module& module);
 // Makes every writable variable external: those that are exported under their names, the others as rove.static.n.
 void free_statics(llvm::Module& module, const std::vector<std::string>& exports, std::size_t& statics);
 // Makes code reach names that it does not define, and writable variables, through its table of addresses.

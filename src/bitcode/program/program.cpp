@@ -69,9 +69,10 @@ void make_entry(llvm::Function& function, const std::string& name) {
     function.setName(name);
 }
 
-// Inline variables and templates' static members: every file that mentions them has them.
+// Inline variables, templates' static members and the locks that OpenMP's `critical` names: every file that mentions them has them.
 bool is_of_every_file(const llvm::GlobalVariable& variable) {
-    return variable.hasLinkOnceODRLinkage() || variable.hasWeakODRLinkage();
+    return variable.hasLinkOnceODRLinkage() || variable.hasWeakODRLinkage() ||
+           variable.getName().starts_with(".gomp_critical_user_");
 }
 
 // Variables of C++'s own library, tables of types that cereal fills in each process, and the compiler's guards of other variables.
