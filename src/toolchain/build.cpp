@@ -33,6 +33,24 @@ bool is_assembly(const std::filesystem::path& path) {
     return path.extension() == ".S" || path.extension() == ".s" || path.extension() == ".asm";
 }
 
+// Sources under endings that rove does not compile: the compiler would, or did so to make them.
+bool is_other_source(const std::filesystem::path& path) {
+    constexpr std::array<std::string_view, 7> kEndings{".C", ".c++", ".cp", ".CPP", ".cppm", ".i", ".ii"};
+    return std::ranges::find(kEndings, path.extension().string()) != kEndings.end();
+}
+
+bool holds_sources(const std::filesystem::path& folder) {
+    constexpr int kDepthMax = 4;  // it may be a whole file system
+    std::error_code error;
+    std::filesystem::recursive_directory_iterator each(folder, error), end;
+    for (; !error && each != end; each.increment(error)) {
+        std::error_code ignored;
+        if (is_source(each->path()) && each->is_regular_file(ignored)) return true;
+        if (each.depth() >= kDepthMax) each.disable_recursion_pending();
+    }
+    return false;
+}
+
 Result<std::vector<std::filesystem::path>> sources_of(const std::filesystem::path& source,
                                                       const std::function<void(std::string_view)>& warn) {
     std::error_code error;
@@ -50,6 +68,13 @@ Result<std::vector<std::filesystem::path>> sources_of(const std::filesystem::pat
             warn(fmt::format(
                 "{} is left out: assembly has no bitcode; where the sources can do without it, tell them so",
                 each.path().string()));
+    }
+    for (const auto& each : std::filesystem::directory_iterator(source, error)) {
+        if (!warn) break;
+        if (each.is_regular_file() && is_other_source(each.path()))
+            warn(fmt::format("{} is left out: sources end in .c, .cpp, .cc or .cxx", each.path().string()));
+        if (each.is_directory() && holds_sources(each.path()))
+            warn(fmt::format("{} is left out: the sources of a package are in one folder", each.path().string()));
     }
     std::sort(sources.begin(), sources.end());
     if (sources.empty()) return fail(ErrorCode::invalid, "the folder {} holds no C or C++ sources", source.string());

@@ -1,4 +1,5 @@
 // The errors of rove build for sources of which it cannot make a package.
+#include <algorithm>
 #include <filesystem>
 
 #include "workshop.hpp"
@@ -103,6 +104,21 @@ TEST_F(ToolchainTest, WithoutItsHeaderNoPackageIsWritten) {
     ASSERT_FALSE(package);
     EXPECT_TRUE(mentions(package.error().message(), "alone.h")) << package.error().message();
     EXPECT_FALSE(std::filesystem::exists(folder() / "alone.rove"));
+}
+
+TEST_F(ToolchainTest, SourcesThatAreLeftOutAreNamed) {
+    write("some/run.c", entry("run", "rove_reply(here, payload, size);"));
+    write("some/README", "");
+    write("some/docs/page.md", "");
+    ASSERT_TRUE(build_of({.source = folder() / "some"}));
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+    write("some/help.C", "int help() { return 1; }\n");
+    write("some/inner/more.cpp", "int more() { return 1; }\n");
+    ASSERT_TRUE(build_of({.source = folder() / "some"}));
+    ASSERT_EQ(warnings_.size(), 2U);
+    for (const char* left_out : {"help.C is left out", "inner is left out"})
+        EXPECT_TRUE(std::ranges::any_of(warnings_, [&](const auto& each) { return mentions(each, left_out); }))
+            << left_out;
 }
 
 TEST_F(ToolchainTest, WhatIsNoSourceIsRefused) {
