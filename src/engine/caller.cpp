@@ -3,6 +3,7 @@
 #include "peer/begun_call.hpp"
 #include "peer/names.hpp"
 #include "program/residents.hpp"
+#include "wire/memory.hpp"
 
 namespace rove {
 
@@ -28,8 +29,9 @@ Error too_large_in_parts(std::string_view name, std::size_t bytes) {
 }
 
 // Counts the frame of a call, a post, a batch or a ping. `body_bytes`: its extension and payload.
-void note_bytes(PeerState& peer, std::size_t body_bytes) REQUIRES(lock_of<EngineLock>) {
+void note_sent(PeerState& peer, std::size_t body_bytes, bool wants_reply) REQUIRES(lock_of<EngineLock>) {
     peer.count_call(static_cast<std::uint32_t>(wire::kHeaderBytes + body_bytes));
+    peer.sends.note_sent(wants_reply);
 }
 
 }  // namespace
@@ -78,7 +80,7 @@ std::optional<CallId> Caller::send_at_once(PeerState& peer, const Outgoing& outg
     }
     const Bytes payload = outgoing.payload.whole();
     copy_bytes(frame + wire::kHeaderBytes, payload.data(), payload.size());
-    note_bytes(peer, outgoing.payload.size());
+    note_sent(peer, outgoing.payload.size(), outgoing.context.wants_reply);
     wire::FrameHeader header = wire::header_of(made_by(peer.my_id(), id, outgoing.context));
     header.body_bytes = static_cast<std::uint32_t>(outgoing.payload.size());
     header.handle = bound.handle;
@@ -156,7 +158,7 @@ Result<CallId> Caller::call_inline(PeerState& peer, const Outgoing& outgoing) {
         return tl::unexpected<Error>(too_large(outgoing.callee.name, outgoing.payload.size()));
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), &peer, outgoing.context.wants_reply));
     const wire::NamedCall frame(made_by(peer.my_id(), begun.id(), outgoing.context), wire::kInline, *code);
-    note_bytes(peer, frame.extra.size() + outgoing.payload.size());
+    note_sent(peer, frame.extra.size() + outgoing.payload.size(), outgoing.context.wants_reply);
     peer.code.bindings.expect();
     ROVE_CHECK(sender_.send(peer, Traffic::calls, frame.header, frame.extra, outgoing.payload.whole()));
     return begun.sent();
@@ -229,7 +231,7 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
     wire::FrameHeader header = wire::header_of(made_by(peer.my_id(), id, {.wants_reply = wants_reply}));
     header.body_bytes = static_cast<std::uint32_t>(begun.place.size());
     header.handle = begun.handle;
-    note_bytes(peer, begun.place.size());
+    note_sent(peer, begun.place.size(), wants_reply);
     link->publish(Traffic::calls, header);
     if (link->by_messages() || !peer.outbox_of(Traffic::calls).is_empty()) lead_.wake();
     return own_calls_.sent_within(id, wants_reply, deadline);
@@ -253,7 +255,7 @@ Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std
             wire::FrameHeader header = wire::header_of(made_by(peer->my_id(), {}, outgoing.context), Kind::batch);
             header.handle = *handle;
             header.generation = static_cast<std::uint32_t>(payload_bytes);
-            note_bytes(*peer, outgoing.payload.size());
+            note_sent(*peer, outgoing.payload.size(), /*wants_reply=*/false);
             return sender_.send(*peer, Traffic::calls, header, {}, outgoing.payload.whole());
         }
     }
@@ -277,7 +279,7 @@ Result<CallId> Caller::ping(const PeerPointer& peer, Bytes payload, bool wants_r
     Hold hold(lead_.mutex());
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), deadline));
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), wants_reply));
-    note_bytes(*peer, payload.size());
+    note_sent(*peer, payload.size(), wants_reply);
     const wire::CallContext context = made_by(peer->my_id(), begun.id(), {.wants_reply = wants_reply});
     ROVE_CHECK(sender_.send(*peer, Traffic::calls, wire::header_of(context, Kind::ping), {}, payload));
     return own_calls_.sent_within(begun.sent(), wants_reply, deadline);
@@ -330,7 +332,7 @@ Status Caller::send_call(PeerState& peer, const Callee& callee, const wire::Call
     const auto send = [&](const wire::NamedCall& call) REQUIRES(lock_of<EngineLock>) {
         wire::FrameHeader header = call.header;
         if (in_parts) header.flags |= wire::kParts;
-        note_bytes(peer, call.extra.size() + payload.size());
+        note_sent(peer, call.extra.size() + payload.size(), context.wants_reply);
         return sender_.send(peer, Traffic::calls, header, call.extra, payload);
     };
     if (const auto bound = peer.code.bindings.handle_of(*callee.id)) return send({context, *bound});

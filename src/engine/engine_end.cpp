@@ -76,9 +76,10 @@ public:
     [[nodiscard]] static bool of_all(std::deque<EngineEnd>& ends) {
         const TimePoint begun = Clock::now();
         for (const Phase phase :
-             {&EngineEnd::begin, &EngineEnd::drain, &EngineEnd::stop_leading, &EngineEnd::await_functions_that_wait,
-              &EngineEnd::end_calls, &EngineEnd::have_last_ends_told, &EngineEnd::await_last_functions,
-              &EngineEnd::leave_functions, &EngineEnd::join_threads})
+             {&EngineEnd::send_posts, &EngineEnd::await_posts, &EngineEnd::begin, &EngineEnd::drain,
+              &EngineEnd::stop_leading, &EngineEnd::await_functions_that_wait, &EngineEnd::end_calls,
+              &EngineEnd::have_last_ends_told, &EngineEnd::await_last_functions, &EngineEnd::leave_functions,
+              &EngineEnd::join_threads})
             for (EngineEnd& each : ends) (each.*phase)(begun);
         return std::ranges::none_of(ends, &EngineEnd::functions_left_);
     }
@@ -86,6 +87,8 @@ public:
 private:
     // In this order. Each is given when the end began.
     using Phase = void (EngineEnd::*)(TimePoint begun);
+    void send_posts(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
+    void await_posts(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
     void begin(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
     void drain(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
     void stop_leading(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
@@ -97,10 +100,37 @@ private:
     void join_threads(TimePoint begun) EXCLUDES(lock_of<EngineLock>);
     void await_functions(TimePoint until) EXCLUDES(lock_of<EngineLock>);
 
+    // Until when posts are awaited, and what has arrived is served.
+    [[nodiscard]] TimePoint drained_by(TimePoint begun) const {
+        return begun + std::min<Clock::duration>(kDrainFor, engine_.options_.grace / 5);
+    }
+
     Engine& engine_;
+    std::vector<CallId> pings_{};
     std::vector<std::thread> ended_{};
     bool functions_left_ = false;
 };
+
+// A peer drops what it has not begun when it sees that this node is gone, and no answer says that it has begun a post. A ping follows the
+// posts, and its answer says so of all of them.
+void EngineEnd::send_posts(TimePoint begun) try {
+    for (const std::shared_ptr<PeerState>& peer : engine_.peers_.with_posts())
+        if (const auto ping = engine_.caller_.ping(peer, {}, /*wants_reply=*/true, drained_by(begun)))
+            pings_.push_back(*ping);
+} catch (const std::bad_alloc&) {
+    log().warn("{}: no memory to wait for its posts; peers may not have begun all of them", engine_.name_());
+}
+
+void EngineEnd::await_posts(TimePoint begun) {
+    std::size_t late = 0;
+    ThreadRuns::forbid_nesting(1);
+    for (const CallId ping : pings_) {
+        if (!engine_.own_calls_.wait(ping, drained_by(begun))) ++late;
+        engine_.own_calls_.forget(ping);
+    }
+    ThreadRuns::forbid_nesting(-1);
+    if (late > 0) log().warn("{}: {} peers have not begun all of its posts, which are lost", engine_.name_(), late);
+}
 
 void EngineEnd::begin(TimePoint /*begun*/) {
     const Hold hold(engine_.lock());
@@ -111,7 +141,7 @@ void EngineEnd::begin(TimePoint /*begun*/) {
 void EngineEnd::drain(TimePoint begun) {
     Hold hold(engine_.lock());
     const unsigned mine = engine_.runner_.depth();
-    const TimePoint until = begun + std::min<Clock::duration>(kDrainFor, engine_.options_.grace / 5);
+    const TimePoint until = drained_by(begun);
     if (engine_.own_threads_.count() > 0) {
         const std::uint64_t quiet = engine_.lead_.idling().steps_in_vain() + 3;
         engine_.lead_.wait_briefly(hold.lock(), until, [&]() REQUIRES(lock_of<EngineLock>) {

@@ -119,6 +119,14 @@ std::size_t Peers::count() const {
     return all_.size();
 }
 
+std::vector<std::shared_ptr<PeerState>> Peers::with_posts() const {
+    const Hold hold(lead_.mutex());
+    std::vector<std::shared_ptr<PeerState>> found;
+    for (const auto& peer : all_)
+        if (peer->linked() && peer->sends.has_posts()) found.push_back(peer);
+    return found;
+}
+
 NodeDescription Peers::describe(const PeerState& peer) const {
     const Hold hold(lead_.mutex());
     const PeerIdentity& is = peer.identity();

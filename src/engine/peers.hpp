@@ -84,6 +84,8 @@ public:
     [[nodiscard]] bool reaches(NodeId node, std::string_view address) const EXCLUDES(lock_of<EngineLock>);
     // With a link, or that somebody has a handle of.
     [[nodiscard]] std::size_t count() const EXCLUDES(lock_of<EngineLock>);
+    // Those with a link by which posts were sent.
+    [[nodiscard]] std::vector<std::shared_ptr<PeerState>> with_posts() const EXCLUDES(lock_of<EngineLock>);
     // Copies: a reconnect changes what a peer is.
     [[nodiscard]] NodeDescription describe(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] NodeId id_of(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);

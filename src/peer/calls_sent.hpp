@@ -45,16 +45,23 @@ public:
     // Frames that were neither posted nor dropped yet, on any link: a CallFrame refers to its peer.
     [[nodiscard]] bool has_begun_frames() const { return begun_frames_ > 0; }
 
+    // A call or a post is sent, or waits to be.
+    void note_sent(bool wants_reply) { has_posts_ |= !wants_reply; }
+    // Whether posts were sent by this link: no answer says that the peer has begun them.
+    [[nodiscard]] bool has_posts() const { return has_posts_; }
+
     // Needs no memory.
     void forget() {
         sent_on = {};
         has_open_frame_ = false;
+        has_posts_ = false;
     }
 
 private:
     std::uint64_t in_parts_ = 0;
     std::size_t begun_frames_ = 0;
     bool has_open_frame_ = false;
+    bool has_posts_ = false;
     std::thread::id opened_by_;
 };
 

@@ -1,6 +1,7 @@
 // Objects that outlive their node: operations are `cancelled`, destructors are silent and never wait.
 #include <unistd.h>
 
+#include "../node/soon.hpp"
 #include "nodes.hpp"
 
 namespace rove::test {
@@ -38,6 +39,26 @@ TEST_P(Lifetimes, PeersAndBuffers) {
     }
     (void)kept.counters();
     (void)kept.description();
+}
+
+std::atomic<int> counted;
+void count_post() {
+    ++counted;
+}
+void count_slowly() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ++counted;
+}
+
+// What has been posted is begun before the node ends; it would be dropped with the link.
+TEST_P(Lifetimes, PostsAreBegunBeforeTheirNodeEnds) {
+    counted = 0;
+    peer().sync(fn<count_post>);
+    peer().post(fn<count_slowly>);
+    for (int i = 0; i < 1000; ++i) peer().post(fn<count_post>);
+    peer_.reset();
+    end_node();
+    EXPECT_TRUE(soon([] { return counted == 1002; })) << counted;
 }
 
 TEST_P(Lifetimes, CallsFramesBatchesAndTasks) {
