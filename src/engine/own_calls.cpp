@@ -67,7 +67,7 @@ void OwnCalls::on_reply(PeerState* from, const wire::Frame& frame) {
         slot->ran = static_cast<RanAs>(header.status);
         slot->hops = header.hops;
         if ((header.flags & wire::kParts) != 0)
-            slot->end_gathered();
+            slot->end_reassembled();
         else
             table_.end(*slot, frame.payload);
     }

@@ -10,7 +10,7 @@ void CallSlot::end(Bytes data) {
     const bool large = data.size() > small_.size();
     if (large) large_.assign(data.begin(), data.end());  // what may fail comes first
     state = State::ended;
-    if (parts_.arrived() > 0) {  // parts came, and then a whole: that counts
+    if (so_far_.arrived() > 0) {  // parts came, and then a whole: that counts
         parts_ = {};
         in_sink_ = false;
     }
@@ -24,8 +24,8 @@ void CallSlot::end(Error error) {
     error_ = std::move(error);
 }
 
-void CallSlot::end_gathered() {
-    if (parts_.is_whole() && parts_.arrived() > 0)
+void CallSlot::end_reassembled() {
+    if (so_far_.is_whole() && so_far_.arrived() > 0)
         state = State::ended;
     else
         end(Error(ErrorCode::internal, "the result's parts did not come"));
@@ -104,7 +104,7 @@ void CallTable::release(CallSlot& slot) {
     ++slot.generation;
     slot.small_bytes_ = 0;
     reassembled_bytes_ -= std::exchange(slot.room_, 0);
-    slot.parts_ = InParts(0);
+    slot.so_far_ = InParts(0);
     if (slot.parts_.size() > 0) slot.parts_ = {};
     slot.in_sink_ = false;
     slot.sink = nullptr;
@@ -119,13 +119,13 @@ void CallTable::release(CallSlot& slot) {
 
 CallTable::Reassembled CallTable::reassemble(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
     // From its beginning once more, after the link that the first parts came by was cut.
-    const bool again = offset == 0 && slot.parts_.arrived() > 0 && slot.parts_.total() == total;
+    const bool again = offset == 0 && slot.so_far_.arrived() > 0 && slot.so_far_.total() == total;
     if (again && slot.in_sink_) {
         slot.end(Error(ErrorCode::disconnected, "the link was cut while the result came in parts; the function ran"));
         return Reassembled::ended;
     }
-    InParts parts = again || slot.parts_.arrived() == 0 ? InParts(total) : slot.parts_;
-    if (part.empty() || !parts.take(offset, total, part.size())) return Reassembled::wrong;
+    InParts so_far = again || slot.so_far_.arrived() == 0 ? InParts(total) : slot.so_far_;
+    if (part.empty() || !so_far.take(offset, total, part.size())) return Reassembled::wrong;
     if (offset == 0 && !again) {
         if (const Reassembled begun = begin(slot, total); begun != Reassembled::taken) return begun;
     }
@@ -134,7 +134,7 @@ CallTable::Reassembled CallTable::reassemble(CallSlot& slot, std::size_t offset,
     } else {
         std::memcpy(slot.parts_.data() + offset, part.data(), part.size());
     }
-    slot.parts_ = parts;
+    slot.so_far_ = so_far;
     return Reassembled::taken;
 }
 

@@ -68,7 +68,7 @@ public:
 
     void end(Bytes data);  // with a result
     void end(Error error);
-    void end_gathered();  // with a result that came in parts
+    void end_reassembled();  // with a result that came in parts
     [[nodiscard]] Bytes data() const {
         if (parts_.size() > 0) return parts_.bytes();
         return large_.empty() ? Bytes(small_).first(small_bytes_) : Bytes(large_);
@@ -105,7 +105,7 @@ private:
     std::array<std::byte, kSmallResultBytes> small_;
     ByteBuffer large_;      // a result that is not small, and came whole
     LargeBytes parts_;      // one that came in parts
-    InParts parts_{0};      // of one that comes in parts, once the first has
+    InParts so_far_{0};     // of one that comes in parts, once the first has
     std::size_t room_ = 0;  // what it adds to CallTable::reassembled_bytes_
     bool in_sink_ = false;
     bool is_to_be_told_ = false;  // it is in CallTable's list of these …
@@ -191,7 +191,7 @@ private:
     void take_out(CallSlot& told);
     [[nodiscard]] Reassembled begin(CallSlot& slot, std::size_t total);
     [[nodiscard]] Error no_room_for(std::size_t total) const;
-    [[nodiscard]] static Gathered give_to_sink(CallSlot& slot, std::size_t total, Bytes part);
+    [[nodiscard]] static Reassembled give_to_sink(CallSlot& slot, std::size_t total, Bytes part);
 
     std::uint32_t
         first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing

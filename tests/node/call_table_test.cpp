@@ -264,7 +264,7 @@ TEST(CallTable, PartsMayBeginAgain) {
     EXPECT_EQ(table.reassemble(slot, 0, 30, ByteBuffer(10, std::byte{2})), taken);
     EXPECT_EQ(table.reassemble(slot, 20, 30, ByteBuffer(10)), wrong) << "those after it come again, too";
     EXPECT_EQ(table.reassemble(slot, 10, 30, ByteBuffer(20, std::byte{2})), taken);
-    slot.end_gathered();
+    slot.end_reassembled();
     ASSERT_FALSE(slot.error());
     EXPECT_EQ(slot.data().size(), 30U);
     EXPECT_EQ(slot.data()[0], std::byte{2});
@@ -314,7 +314,7 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     EXPECT_EQ(table.reassemble(slot, 0, 300, ByteBuffer(100)), taken);
     EXPECT_EQ(table.reassemble(slot, 100, 300, ByteBuffer(201)), wrong);
     EXPECT_EQ(table.reassemble(slot, 100, 300, ByteBuffer(200)), taken);
-    slot.end_gathered();
+    slot.end_reassembled();
     EXPECT_FALSE(slot.error());
     EXPECT_TRUE(slot.in_sink());
     EXPECT_EQ(taking.bytes, 300U);
@@ -323,7 +323,7 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     CallSlot& half = *table.flying(*table.begin(nullptr));
     half.sink = &sink;
     EXPECT_EQ(table.reassemble(half, 0, 300, ByteBuffer(100)), taken);
-    half.end_gathered();
+    half.end_reassembled();
     EXPECT_TRUE(half.error()) << "the rest did not come";
 
     CallSlot& refused = *table.flying(*table.begin(nullptr));
@@ -354,7 +354,7 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     EXPECT_EQ(table.reassemble(kept, 0, 10, ByteBuffer(4, std::byte{7})), taken);
     kept.sink = &sink;
     EXPECT_EQ(table.reassemble(kept, 4, 10, ByteBuffer(6, std::byte{7})), taken);
-    kept.end_gathered();
+    kept.end_reassembled();
     EXPECT_FALSE(kept.in_sink());
     EXPECT_EQ(kept.data().size(), 10U);
 }
