@@ -12,7 +12,7 @@ namespace rove {
 // what() of an exception that is not the program's own may be null.
 [[nodiscard]] inline std::string words_of(const std::exception& error) {
     const char* const words = error.what();
-    return words != nullptr ? words : "an exception without words";
+    return words != nullptr ? words : "an exception without a message";
 }
 
 // The type of the exception that is being handled; empty: it is another language's (Rust, Objective-C), which has none. libstdc++'s

@@ -123,7 +123,7 @@ Welcome Arrival::welcome() {
 // The guest chooses the link that it offered, or a stream.
 asio::awaitable<Status> Arrival::await_lane(const wire::control::LaneSecret& secret) {
     const Result<Connected> connected = co_await guest_.channel->receive<Connected>();
-    if (!connected) co_return prefixed(connected.error(), "it could not open its lane");
+    if (!connected) co_return prefixed(connected.error(), "the node that connected could not open its lane");
     if (connected->lane != Lane::stream) {
         if (!link_) co_return fail(ErrorCode::invalid, "it has connected to an offer that this node did not make");
         co_return Status();

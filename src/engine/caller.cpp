@@ -223,7 +223,7 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
     if (link != held || !peer.linked())
         return runner_.is_ending()
                    ? tl::unexpected<Error>(was_shut_down(name_()))
-                   : fail(ErrorCode::disconnected, "{} went before the frame for it was posted", who(peer));
+                   : fail(ErrorCode::disconnected, "{} was lost before the frame for it was posted", who(peer));
     CallId id{0, 0};
     if (wants_reply) {
         ROVE_TRY(id, own_calls_.table().begin(&peer));

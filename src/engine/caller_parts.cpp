@@ -96,7 +96,7 @@ Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
                     return rooms_.wait(peer, lock, Traffic::calls, bytes, deadline, manner);
                 }));
         if (peer.meeting() == sent.meeting && peer.linked()) return {};
-        return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way{}", who(peer),
+        return fail(ErrorCode::disconnected, "{} was lost while a call's arguments were on their way{}", who(peer),
                     because(peer.gone()));
     };
     const auto send_part = [&](std::size_t offset, Bytes piece) REQUIRES(lock_of<EngineLock>) -> Status {

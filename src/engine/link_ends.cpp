@@ -68,13 +68,13 @@ void LinkEnds::clean_up(PeerState& peer) {
     peer.begin_end();
     log().info("{}: {} is gone: {}", name_(), who(peer), peer.gone());
     const Error why(ErrorCode::disconnected, peer.gone());
-    const Error not_sent(ErrorCode::disconnected,
-                         fmt::format("{} went before the call was sent on to it{}", who(peer), because(peer.gone())));
+    const Error not_sent(ErrorCode::disconnected, fmt::format("{} was lost before the call was sent on to it{}",
+                                                              who(peer), because(peer.gone())));
     buried_.reserve(buried_.size() + 1);
     take_last_replies(peer);
-    own_calls_.peer_left(peer,
-                         Error(ErrorCode::disconnected,
-                               fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone())));
+    own_calls_.peer_left(
+        peer, Error(ErrorCode::disconnected,
+                    fmt::format("{} was lost during the call, which may have run ({})", who(peer), peer.gone())));
     const bool member = leave_routes(peer);
     for (Service* const service : services_) service->peer_left(peer.back());
     end_sent_on(peer, member, not_sent);
@@ -103,8 +103,9 @@ bool LinkEnds::leave_routes(PeerState& peer) {
 // Ends the calls of others that were sent on to the peer, or waited to be, and the peer's own. Calls that a member has taken are not ended yet:
 // it may still answer them, or have sent them on.
 void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) {
-    const Error not_taken(ErrorCode::disconnected, fmt::format("{} went while the call was on it; it may have run{}",
-                                                               who(peer), because(peer.gone())));
+    const Error not_taken(
+        ErrorCode::disconnected,
+        fmt::format("{} was lost while the call was on it; it may have run{}", who(peer), because(peer.gone())));
     const auto end = [&](const Forwarded& call) noexcept {
         engine_lock_is_held();
         answers_.end_with_error(context_of(call), not_taken);

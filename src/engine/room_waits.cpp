@@ -50,7 +50,8 @@ Status RoomWaits::wait(PeerState& peer, HeldLock& lock, Traffic traffic, std::si
                         who(peer));
     }
     if (!peer.linked())
-        return fail(ErrorCode::disconnected, "{} went while a call waited for room{}", who(peer), because(peer.gone()));
+        return fail(ErrorCode::disconnected, "{} was lost while a call waited for room{}", who(peer),
+                    because(peer.gone()));
     return {};
 }
 

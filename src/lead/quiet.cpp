@@ -42,10 +42,11 @@ Error QuietRuns::too_many(const std::string& node, const code::Function& functio
     return {
         ErrorCode::overloaded,
         fmt::format(
-            "{} on {}: as many functions wait there as may that let nothing else run on their threads ({} of one peer, "
-            "{} of all), and none of them has ended for {} s. Functions wait so where those that call one another have "
-            "used up their thread's stack, and under rove::no_nesting; call less deeply or fewer at once, do without "
-            "rove::no_nesting, or take what they send",
+            "{} on {}: too many functions wait there without letting others run on their threads ({} of one peer, {} "
+            "of "
+            "all), and none of them has ended for {} s. Functions wait like this under rove::no_nesting, while their "
+            "caller does not take a result, and where functions that call one another have used up their thread's "
+            "stack; call less deeply, or fewer at once",
             function.name, node, kQuietRunsOfPeerMax, kQuietRunsMax, kQuietHoldFor.count())};
 }
 

@@ -102,6 +102,9 @@ ByteBuffer PackageStore::serialize(const wire::Manifest& manifest, const std::ve
 Result<std::size_t> PackageStore::entry(std::string_view name) const {
     const auto found = std::find(manifest_.entries.begin(), manifest_.entries.end(), name);
     if (found != manifest_.entries.end()) return static_cast<std::size_t>(found - manifest_.entries.begin());
+    if (manifest_.entries.empty())
+        return fail(ErrorCode::invalid, "package {} has no entry '{}': it is an interface, and has none",
+                    manifest_.name, name);
     return fail(ErrorCode::invalid, "package {} has no entry '{}'; it has: {}", manifest_.name, name,
                 joined(manifest_.entries));
 }

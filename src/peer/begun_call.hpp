@@ -14,7 +14,7 @@ namespace rove {
 // Checked by each function that begins a call, before anything is sent: if the limit has passed already nothing runs, even if there is room.
 [[nodiscard]] inline Status in_time(Deadline deadline) {
     if (!deadline || Clock::now() < *deadline) return {};
-    return fail(ErrorCode::timed_out, "the time that the call was given was over beforehand; it was not sent");
+    return fail(ErrorCode::timed_out, "the call's time limit had expired before it was sent");
 }
 
 // The context of a call that this node makes itself. `me`: this node's id as the receiver knows it. `id`: zeros where nobody waits for the end.

@@ -28,7 +28,8 @@ Result<ByteBuffer> bitcode_of(const std::string& program) {
     ROVE_TRY(const ByteBuffer packages, read_section(program, Bundle::kSection));
     if (!packages.empty())
         return fail(ErrorCode::invalid,
-                    "the functions of {} have been packed already; link it again first, or pack it with --keep-bitcode",
+                    "the functions of {} have been packed already, and their bitcode is not in it any more; link it "
+                    "again first",
                     program);
     return fail(ErrorCode::invalid,
                 "{} carries no bitcode of itself: compile it with clang, -Xclang -fembed-bitcode=all and "

@@ -576,7 +576,7 @@ TEST_F(CompilingTest, AConstructorMayThrowWhatHasNoWords) {
     CodeCache cache(options(Forms::image));
     ASSERT_TRUE(cache.add(arriving(*build("wordless.cpp", kWordless), {Forms::image}), false));
     const std::string error = outcome(cache, *cache.find("wordless:go"));
-    EXPECT_NE(error.find("let an exception out: an exception without words"), std::string::npos) << error;
+    EXPECT_NE(error.find("let an exception out: an exception without a message"), std::string::npos) << error;
 }
 
 }  // namespace

@@ -137,7 +137,8 @@ TEST_F(ArrivalTest, WhatAClientWasGivenIsTakenBackWhereItStops) {
     const Heard heard = let_in(stops);
     EXPECT_FALSE(heard.let_in);
     EXPECT_EQ(heard.error.code(), ErrorCode::disconnected);
-    EXPECT_TRUE(contains(heard.error.message(), "it could not open its lane")) << heard.error.message();
+    EXPECT_TRUE(contains(heard.error.message(), "the node that connected could not open its lane"))
+        << heard.error.message();
     EXPECT_TRUE(heard.welcome);
     EXPECT_EQ(links(), 0U);
     EXPECT_EQ(peers(), 0U);

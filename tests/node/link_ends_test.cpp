@@ -36,7 +36,7 @@ TEST_F(LinkEndsTest, ThePeersCallsEndAndItsLinkIsKeptUntilNothingRuns) {
     const CallId own = call(peer);
     const std::weak_ptr<fabric::Link> link = peer.link();
     lose(peer, "its cable was pulled");
-    EXPECT_EQ(end_of(own), "disconnected: node 2 went during the call; it may have run (its cable was pulled)");
+    EXPECT_EQ(end_of(own), "disconnected: node 2 was lost during the call, which may have run (its cable was pulled)");
     EXPECT_EQ(peer.gone(), "its cable was pulled");
     EXPECT_EQ(peer.link(), nullptr);
     EXPECT_EQ(neighbours_.routes.member(2), nullptr);
@@ -120,7 +120,7 @@ TEST_F(LinkEndsTest, WhatWaitedForRoomWasNotSentOn) {
     ASSERT_EQ(received.size(), 1U);
     EXPECT_EQ(received[0].header.call, 5);
     EXPECT_EQ(as_text(Bytes(received[0].payload)),
-              "node 2 went before the call was sent on to it (its cable was pulled)");
+              "node 2 was lost before the call was sent on to it (its cable was pulled)");
     EXPECT_TRUE(member.outbox_of(Traffic::calls).is_empty());
     const Hold hold(idle_.lead.mutex());
     EXPECT_FALSE(ends_.dropped().some().empty()) << "freed a little at a time";

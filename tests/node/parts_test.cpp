@@ -301,7 +301,7 @@ TEST_F(RoomWaitsTest, TheEndOfTheLinkOrOfTheNodeEndsTheWait) {
         idle_.lead.wake();
     }
     waits_for_peer.join();
-    EXPECT_TRUE(of_peer.starts_with("disconnected: node 2 went while a call waited for room")) << of_peer;
+    EXPECT_TRUE(of_peer.starts_with("disconnected: node 2 was lost while a call waited for room")) << of_peer;
     {
         const Hold hold(idle_.lead.mutex());
         idle_.runner.end_waits();

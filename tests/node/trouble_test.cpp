@@ -89,7 +89,7 @@ TEST(Command, WrongUsageIsStatus2AndErrorsAreStatus1) {
         EXPECT_EQ(ran.status, 2);
         EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
     };
-    is_told({"nonsense"}, "there is no verb 'nonsense'");
+    is_told({"nonsense"}, "there is no command 'nonsense'");
     is_told({"node", "--listen", "127.0.0.1:0", "--fabric", "pigeon"}, "'pigeon' is none of best, shm, tcp, ucx");
     is_told({"node", "--listen", "127.0.0.1:0", "--waiting", "long"}, "'long' is none of balanced, frugal, latency");
     is_told({"node", "--listen", "127.0.0.1:0", "--grace", "nan"}, "nan is no number of seconds");
@@ -246,7 +246,7 @@ TEST_P(NodesThatDie, ANodeThatDiesDuringACallIsADisconnectedCallAndTheClientLive
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::disconnected);
-        EXPECT_NE(std::string(error.what()).find("node 0 at " + server.address() + " went during the call"),
+        EXPECT_NE(std::string(error.what()).find("node 0 at " + server.address() + " was lost during the call"),
                   std::string::npos)
             << error.what();
     }

@@ -140,7 +140,8 @@ void add_bench(CLI::App& app) {
         ->check(CLI::Range(1U, 1000U))
         ->capture_default_str();
     command->add_flag("--stress", settings.stress, "latency: while `stress-ng --vm 2` works on memory on both cores");
-    command->add_flag("--quick", settings.quick, "so short that the figures mean little: to see that it works");
+    command->add_flag("--quick", settings.quick,
+                      "short runs, whose figures mean little, to check that everything works");
     command->add_option("--json", arguments->json, "also write the figures to this file (docs/bench.md)");
     command->add_option("--markdown", arguments->markdown, "also write the table to this file");
     command->add_option("--packages", settings.packages, "where increment.rove, sum.rove and the others are");

@@ -42,7 +42,7 @@ void add_build(CLI::App& app) {
         ->add_option_function<std::string>(
             "--flag", [options](const std::string& flag) { options->compiler_flags.push_back(flag); },
             "--flag=FLAG for the compiler; may be given again. C++ is compiled as gnu++20, unless --flag=-std=… says "
-            "otherwise; a standard is for the sources of its language")
+            "otherwise; -std applies to the sources of its language")
         ->trigger_on_parse()
         ->allow_extra_args(false);
     command->footer(

@@ -45,7 +45,7 @@ inline void add_reach(CLI::App& command, NodeOptions& options) {
         .add_option(
             "--fabric", options.fabric,
             "best (default): shared memory on one machine, else a stream over sockets; shm, tcp: that one only; "
-            "ucx: UCX, for networks where everybody who can reach a port is trusted with the process")
+            "ucx: UCX, for trusted networks only: whoever reaches its port can take over the process")
         ->transform(one_of(kFabrics))
         ->option_text("best|shm|tcp|ucx");
     command.add_option(

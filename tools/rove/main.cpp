@@ -39,11 +39,11 @@ int main(int argc, char** argv) {
     rove::tools::add_call(app);
     rove::tools::add_functions(app);
     rove::tools::add_bench(app);
-    app.footer("`rove VERB --help` tells more of each.");
+    app.footer("`rove COMMAND --help` describes each command.");
     const std::vector<CLI::App*> verbs = app.get_subcommands([](const CLI::App*) { return true; });
     const auto is_meant = [argv](const CLI::App* verb) { return verb->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && std::none_of(verbs.begin(), verbs.end(), is_meant)) {
-        std::fprintf(stderr, "rove: there is no verb '%s'; `rove --help` lists those that there are\n", argv[1]);
+        std::fprintf(stderr, "rove: there is no command '%s'; `rove --help` lists the commands\n", argv[1]);
         return kWrongUsage;
     }
     try {

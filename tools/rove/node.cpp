@@ -45,7 +45,7 @@ bool serve(const Arguments& arguments, EndSignals& signals) {
     std::optional<int> signal;
     FreedMemory freed;
     while (!(signal = signals.wait_for(kFreedLook))) freed.look();
-    log().info("node {}: {}; it finishes what runs and leaves", node.id(),
+    log().info("node {}: {}; it finishes what is running, and ends", node.id(),
                strsignal(*signal));  // which never waits for a reader
     return told;
 }
