@@ -20,6 +20,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "rove/call.hpp"
@@ -155,6 +156,8 @@ Call<Buffer<T>> Peer::allocate(std::size_t count) const {
 }
 template <typename Range, typename T>
 Call<> Peer::put(Within limit, const Range& from, const Buffer<T>& to) const {
+    static_assert(std::is_constructible_v<std::span<const T>, const Range&>,
+                  "rove: put() copies a contiguous range of the buffer's own element type");
     const std::span<const T> host(from);
     detail::check_sizes(host.size(), to.size());
     return detail::Access::memory(to).put(detail::Access::offset_bytes(to), std::as_bytes(host), limit.ns);
@@ -165,6 +168,11 @@ Call<> Peer::put(const Range& from, const Buffer<T>& to) const {
 }
 template <typename T, typename Range>
 Call<> Peer::get(Within limit, const Buffer<T>& from, Range&& into) const {
+    static_assert(
+        std::is_lvalue_reference_v<Range> || std::ranges::borrowed_range<Range>,
+        "rove: get() would write into a temporary, which is destroyed before the Call has ended; pass a variable");
+    static_assert(std::is_constructible_v<std::span<T>, std::remove_reference_t<Range>&>,
+                  "rove: get() writes into a contiguous range of the buffer's own element type, which is not constant");
     const std::span<T> host(into);
     detail::check_sizes(from.size(), host.size());
     return detail::Access::memory(from).get(detail::Access::offset_bytes(from),

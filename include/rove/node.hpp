@@ -424,7 +424,8 @@ public:
     //   overloaded               no thread, descriptor or memory is left
     //   unsupported              a package to be preloaded has no form for this machine
     explicit Node(NodeOptions options = {});
-    // Waits, within NodeOptions::grace, for functions that run; leaves the cluster; ends calls in flight as `cancelled`.
+    // Within NodeOptions::grace: waits until peers have begun the posts that were sent to them, for a fifth of that time and for one second at
+    // most; waits for functions that run; leaves the cluster; ends calls in flight as `cancelled`.
     ~Node();
     Node(Node&&) noexcept = default;
     Node& operator=(Node&&) = delete;

@@ -127,8 +127,8 @@ const char* rove_node_address(const rove_node_t* node) ROVE_NOTHROW;
 /* Serves the node: handles the frames that have arrived and returns how many, or a negative rove_error. Waits up to
  * timeout_ms for the first (0: not at all, negative: for ever). */
 int rove_node_poll(rove_node_t* node, int timeout_ms) ROVE_NOTHROW;
-/* Finishes the functions that run, ends the calls in flight as cancelled, and frees the node and its peers. Calls and
- * packages are freed by their owner, before or after. */
+/* Waits until peers have begun what was posted to them, for a second at most; finishes the functions that run, ends the calls
+ * in flight as cancelled, and frees the node and its peers. Calls and packages are freed by their owner, before or after. */
 void rove_node_destroy(rove_node_t* node) ROVE_NOTHROW;
 
 /* Connects to the node at an address, or returns the existing link. Errors as rove_node_create's with `join`. */

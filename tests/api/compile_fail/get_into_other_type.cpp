@@ -1,0 +1,8 @@
+// expect: rove: get() writes into a contiguous range of the buffer's own element type
+#include <rove/rove.hpp>
+#include <vector>
+
+void f(const rove::Peer& peer, const rove::Buffer<int>& buffer) {
+    std::vector<double> into(8);
+    (void)peer.get(buffer, into);
+}

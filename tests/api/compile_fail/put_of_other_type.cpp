@@ -1,0 +1,8 @@
+// expect: rove: put() copies a contiguous range of the buffer's own element type
+#include <rove/rove.hpp>
+#include <vector>
+
+void f(const rove::Peer& peer, const rove::Buffer<int>& buffer) {
+    const std::vector<double> from(8);
+    (void)peer.put(from, buffer);
+}
