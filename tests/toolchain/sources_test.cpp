@@ -107,10 +107,11 @@ TEST_F(ToolchainTest, WithoutItsHeaderNoPackageIsWritten) {
 }
 
 TEST_F(ToolchainTest, SourcesThatAreLeftOutAreNamed) {
-    write("some/run.c", entry("run", "rove_reply(here, payload, size);"));
+    write("some/run.c", "#include <rove/rove.h>\n" + entry("run", "rove_reply(here, payload, size);"));
     write("some/README", "");
     write("some/docs/page.md", "");
-    ASSERT_TRUE(build_of({.source = folder() / "some"}));
+    const auto package = build_of({.source = folder() / "some"});
+    ASSERT_TRUE(package) << package.error().message();
     EXPECT_TRUE(warnings_.empty()) << warnings_.front();
     write("some/help.C", "int help() { return 1; }\n");
     write("some/inner/more.cpp", "int more() { return 1; }\n");
