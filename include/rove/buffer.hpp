@@ -118,6 +118,19 @@ ViewHead view_of(const Buffer<T>& buffer) {
     return {.buffer = Access::memory(buffer).key(), .offset = Access::offset_bytes(buffer), .count = buffer.size()};
 }
 
+// The caller's memory that put() reads, or get() writes. `T`: the buffer's element type, const for put().
+template <typename T, typename Range>
+std::span<T> host_memory(Range& range) {
+    constexpr bool kFits = std::is_constructible_v<std::span<T>, Range&>;
+    static_assert(
+        kFits,
+        "rove: put() and get() copy a contiguous range of the buffer's own element type, which get() must be able to "
+        "change");
+    if constexpr (kFits)
+        return std::span<T>(range);
+    else
+        return {};  // so that there is no other error
+}
 }  // namespace detail
 
 template <typename T>
@@ -156,9 +169,7 @@ Call<Buffer<T>> Peer::allocate(std::size_t count) const {
 }
 template <typename Range, typename T>
 Call<> Peer::put(Within limit, const Range& from, const Buffer<T>& to) const {
-    static_assert(std::is_constructible_v<std::span<const T>, const Range&>,
-                  "rove: put() copies a contiguous range of the buffer's own element type");
-    const std::span<const T> host(from);
+    const auto host = detail::host_memory<const T>(from);
     detail::check_sizes(host.size(), to.size());
     return detail::Access::memory(to).put(detail::Access::offset_bytes(to), std::as_bytes(host), limit.ns);
 }
@@ -171,9 +182,7 @@ Call<> Peer::get(Within limit, const Buffer<T>& from, Range&& into) const {
     static_assert(
         std::is_lvalue_reference_v<Range> || std::ranges::borrowed_range<Range>,
         "rove: get() would write into a temporary, which is destroyed before the Call has ended; pass a variable");
-    static_assert(std::is_constructible_v<std::span<T>, std::remove_reference_t<Range>&>,
-                  "rove: get() writes into a contiguous range of the buffer's own element type, which is not constant");
-    const std::span<T> host(into);
+    const auto host = detail::host_memory<T>(into);
     detail::check_sizes(from.size(), host.size());
     return detail::Access::memory(from).get(detail::Access::offset_bytes(from),
                                             std::as_writable_bytes(host.first(from.size())), limit.ns);

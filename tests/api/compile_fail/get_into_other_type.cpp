@@ -1,4 +1,4 @@
-// expect: rove: get() writes into a contiguous range of the buffer's own element type
+// expect: rove: put() and get() copy a contiguous range of the buffer's own element type
 #include <rove/rove.hpp>
 #include <vector>
 
