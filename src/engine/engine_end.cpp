@@ -111,8 +111,8 @@ private:
     bool functions_left_ = false;
 };
 
-// A peer drops what it has not begun when it sees that this node is gone, and no answer says that it has begun a post. A ping follows the
-// posts, and its answer says so of all of them.
+// When a peer sees that this node has gone, it drops the posts that it has not begun, and a post has no answer. So a ping is sent after them:
+// its answer says that all of them have begun.
 void EngineEnd::send_posts(TimePoint begun) try {
     for (const std::shared_ptr<PeerState>& peer : engine_.peers_.with_posts())
         if (const auto ping = engine_.caller_.ping(peer, {}, /*wants_reply=*/true, drained_by(begun)))

@@ -55,7 +55,7 @@ Status OwnThreads::add(void (*serves)(void* argument, Lock& lock, One& self), vo
     return {};
 }
 
-// Without words where there is no memory for them either.
+// If there is no memory for this message either, the error is the one that needs none.
 tl::unexpected<Error> OwnThreads::no_thread(std::string_view why) const try {
     return fail(ErrorCode::overloaded,
                 "{} can have no thread of its own any more ({}); is there a limit of processes or of memory?", name_(),

@@ -10,7 +10,7 @@
 namespace rove {
 namespace {
 
-// Without words where there is no memory for them either.
+// If there is no memory for this message either, the error is the one that needs none.
 tl::unexpected<Error> none_for(std::size_t bytes) try {
     return fail(ErrorCode::overloaded, "this machine has no memory for {} bytes that arrive", bytes);
 } catch (const std::bad_alloc&) {

@@ -61,6 +61,34 @@ TEST_P(Lifetimes, PostsAreBegunBeforeTheirNodeEnds) {
     EXPECT_TRUE(soon([] { return counted == 1002; })) << counted;
 }
 
+TEST_P(Lifetimes, PostsOfANodeWithoutThreadsAreBegunBeforeItEnds) {
+    counted = 0;
+    {
+        NodeOptions without_threads = options();
+        without_threads.own_thread = false;
+        Node polled(started(without_threads));
+        const Peer to = polled.connect(server_->address());
+        to.sync(fn<count_post>);
+        to.post(fn<count_slowly>);
+        for (int i = 0; i < 1000; ++i) to.post(fn<count_post>);
+    }
+    EXPECT_TRUE(soon([] { return counted == 1002; })) << counted;
+}
+
+// A peer that does not answer costs a fifth of the grace, and not more.
+TEST_P(Lifetimes, APeerThatBeginsNoPostsDoesNotKeepItsNodeFromEnding) {
+    NodeOptions quiet = options(true);
+    quiet.own_thread = false;
+    Node never_polled(started(quiet));
+    Node posts(started(options()));
+    posts.connect(never_polled.address()).post(fn<count_post>);
+    const auto begun = std::chrono::steady_clock::now();
+    {
+        const Node ended = std::move(posts);
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(15)) << "it waits for ever";
+}
+
 TEST_P(Lifetimes, CallsFramesBatchesAndTasks) {
     const Package package = Package::open(test::package("basics.c"));
     const Entry entry = package.entry("echo");
