@@ -35,6 +35,7 @@ QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const Pee
         each->at = now;  // asked again: what came was lost
         each->waits = true;
         each->last.reset();
+        each->order = next_order_++;
         return Added::asked;
     }
     if (of_peer >= kOfPeerMax) makes_room = of_peer_makes_room;
@@ -42,7 +43,7 @@ QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const Pee
         if (makes_room == questions_.end()) return Added::no_room;
         questions_.erase(makes_room);
     }
-    questions_.push_back({.from = &from, .to = &to, .need = need, .at = now, .last = {}});
+    questions_.push_back({.from = &from, .to = &to, .need = need, .at = now, .last = {}, .order = next_order_++});
     return Added::asked;
 }
 
@@ -63,10 +64,13 @@ const PeerState* QuestionsPassedOn::answered(const PeerState& by, NodeId asker, 
 
 const PeerState* QuestionsPassedOn::takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
                                                 std::size_t bytes) {
-    const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const Question& each) {
-        return each.to == &by && each.need.asker == asker && goes_on(each, piece);
-    });
-    if (asked == questions_.end()) return nullptr;
+    Question* asked = nullptr;
+    for (Question& each : questions_)
+        if (each.to == &by && each.need.asker == asker && goes_on(each, piece) &&
+            (asked == nullptr || each.order > asked->order))
+            asked = &each;
+    if (asked == nullptr) return nullptr;
+    asked->order = next_order_++;
     asked->last = piece;
     asked->last_ends = piece.offset + bytes;
     // Questions for functions of one package cannot be told apart by its pieces: each of them may have been answered.

@@ -23,7 +23,7 @@ class PeerState;
 class QuestionsPassedOn {
 public:
     // Questions of all peers, and of one. A question has its place while it waits, for kCodeWaitMax at most: so no more than this many wait at
-    // peers that do not answer. A further one replaces the oldest of those that no longer wait. At 152 bytes each, 152 KiB.
+    // peers that do not answer. A further one replaces the oldest of those that no longer wait. At 160 bytes each, 160 KiB.
     static constexpr std::size_t kMax = 1024;
     static constexpr std::size_t kOfPeerMax = 64;
 
@@ -35,6 +35,7 @@ public:
         // The piece of its code that came last.
         std::optional<wire::CodeChunk> last;
         std::size_t last_ends = 0;
+        std::uint64_t order = 0;  // of the last question or piece: by it, the latest of several is chosen
         [[nodiscard]] bool asks(const wire::NeedCode& same) const;
     };
 
@@ -52,7 +53,8 @@ public:
     [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need)
         REQUIRES(lock_of<EngineLock>);
     // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part come in
-    // their order, and what answers one question is of one package, whose manifest comes first.
+    // their order, and what answers one question is of one package, whose manifest comes first. Of several questions that it may answer it is
+    // the one that was asked, or took a piece, last: an asker may have asked by another way before, where nobody passes anything on to it now.
     [[nodiscard]] const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
                                                std::size_t bytes) REQUIRES(lock_of<EngineLock>);
     // A peer is gone: what it had asked is forgotten, and what others had asked it is given, in its order.
@@ -60,6 +62,7 @@ public:
 
 private:
     std::deque<Question> questions_;
+    std::uint64_t next_order_ = 0;
 };
 
 }  // namespace rove

@@ -99,6 +99,20 @@ TEST_F(Questions, ThatOnePackageAnswersMayAllBeAskedAgain) {
     EXPECT_EQ(add(one_, need(7, 2)), Added::asked_once);
 }
 
+// The peer that passed on an asker's former question may have got a lack for it since, and would drop what came for the asker now.
+TEST_F(Questions, CodeGoesBackOnTheWayThatItWasAskedForLast) {
+    EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 0, 50), 50), &one_);
+    EXPECT_EQ(add(three_, need(7, 1)), Added::asked);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &three_);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 0, 50), 20), &three_);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 20, 50), 30), &three_);
+    EXPECT_EQ(add(one_, need(7, 1)), Added::asked) << "and by the first one again";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 0, 50), 50), &one_);
+}
+
 TEST_F(Questions, AllTogetherAreBounded) {
     constexpr std::size_t kPeers = QuestionsPassedOn::kMax / QuestionsPassedOn::kOfPeerMax;
     std::deque<PeerState> peers;
@@ -107,7 +121,7 @@ TEST_F(Questions, AllTogetherAreBounded) {
         for (std::uint32_t i = 0; i < QuestionsPassedOn::kOfPeerMax; ++i)
             EXPECT_EQ(add(peer, need(7, i)), Added::asked);
     EXPECT_EQ(add(one_, need(7, 0)), Added::no_room);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &peers[0]);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &peers.back()) << "who asked last";
     EXPECT_EQ(add(one_, need(7, 0)), Added::asked);
     EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &peers[1]) << "the first one's made room";
     EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &peers[0]);
