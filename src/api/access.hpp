@@ -20,10 +20,12 @@ struct Edge {
     }
 };
 
-// The node of an object. Throws if the object was moved from.
-inline NodeCore& present(NodeCore* core) {
-    if (core == nullptr)
-        throw Error(ErrorCode::invalid, "this Node or Peer was moved from: use the one that it was moved to");
+[[noreturn, gnu::noinline]] inline void throw_moved_from() {
+    throw Error(ErrorCode::invalid, "this Node or Peer was moved from: use the one that it was moved to");
+}
+// The node of an object. Throws if the object was moved from. Inlined, as usable() is, because each call and each post asks.
+[[gnu::always_inline]] inline NodeCore& present(NodeCore* core) {
+    if (core == nullptr) throw_moved_from();
     return *core;
 }
 // The node for a call that is made now. Throws if it was shut down, if this process is a fork of the node's, or if the object was moved from.
@@ -32,11 +34,11 @@ inline NodeCore& usable(NodeCore* core) {
     return *core;
 }
 // The same of an engine; and of the one that has a peer's link.
-inline Engine& usable(Engine& engine) {
+[[gnu::always_inline]] inline Engine& usable(Engine& engine) {
     if (!engine.is_usable()) throw_error(engine.node().why_unusable());
     return engine;
 }
-inline Engine& usable(NodeCore* core, const PeerState* peer) {
+[[gnu::always_inline]] inline Engine& usable(NodeCore* core, const PeerState* peer) {
     (void)present(core);
     return usable(*peer->engine);
 }

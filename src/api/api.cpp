@@ -24,16 +24,19 @@ namespace {
 NodeCore& usable(const std::shared_ptr<NodeCore>& core) {
     return detail::usable(core.get());
 }
-Engine& usable(const std::shared_ptr<NodeCore>& core, const std::shared_ptr<PeerState>& peer) {
+[[gnu::always_inline]] inline Engine& usable(const std::shared_ptr<NodeCore>& core,
+                                             const std::shared_ptr<PeerState>& peer) {
     return detail::usable(core.get(), peer.get());
+}
+[[noreturn, gnu::noinline]] void throw_moved_package() {
+    throw Error(ErrorCode::invalid, "this Package or Entry was moved from: use the one that it was moved to");
 }
 // The store of a package or an entry. Throws if that was moved from.
 PackageStore& present(const std::shared_ptr<PackageStore>& store) {
-    if (!store)
-        throw Error(ErrorCode::invalid, "this Package or Entry was moved from: use the one that it was moved to");
+    if (!store) throw_moved_package();
     return *store;
 }
-Callee callee_of(const std::shared_ptr<PackageStore>& package, std::size_t entry) {
+[[gnu::always_inline]] inline Callee callee_of(const std::shared_ptr<PackageStore>& package, std::size_t entry) {
     return {
         .id = &present(package).function_ids()[entry], .package = &package, .name = package->manifest().entries[entry]};
 }

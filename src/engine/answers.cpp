@@ -15,6 +15,14 @@ namespace {
 // A peer that takes nothing of a large result for this long is cut off: it is stopped, or hostile.
 constexpr auto kUntakenReplyFor = std::chrono::seconds(20);
 
+// The header of this node's answer to a call, without the answer's size, flags and status. `here`: this node.
+wire::FrameHeader answer_to(const wire::CallContext& call, NodeId here) {
+    wire::FrameHeader answer = wire::header_of(call, Kind::reply);
+    answer.handle = here;
+    answer.flags = 0;  // the caller's wish for an answer is none of them
+    return answer;
+}
+
 }  // namespace
 
 void Answers::send(wire::FrameHeader reply, Bytes payload) noexcept {
@@ -28,12 +36,13 @@ void Answers::send(wire::FrameHeader reply, Bytes payload) noexcept {
 // The fast path: the peer has room.
 bool Answers::reply_at_once(const wire::CallContext& call, RanAs ran, Bytes data) {
     if (call.hops > 1) return false;  // send() has more to do
-    PeerState* peer = call.node != routes_.id() ? routes_.to(call.node) : nullptr;
+    const NodeId here = routes_.id();
+    PeerState* peer = call.node != here ? routes_.to(call.node) : nullptr;
     if (peer == nullptr || !peer->link() || peer->lost() || !peer->outbox_of(Traffic::replies).is_empty()) return false;
     std::byte* frame = peer->link()->reserve(Traffic::replies, wire::kHeaderBytes + data.size());
     if (frame == nullptr) return false;
     copy_bytes(frame + wire::kHeaderBytes, data.data(), data.size());
-    wire::FrameHeader reply = peer->addressed(answer_to(call), routes_.id());
+    wire::FrameHeader reply = peer->addressed(answer_to(call, here), here);
     reply.body_bytes = static_cast<std::uint32_t>(data.size());
     reply.status = static_cast<std::uint8_t>(ran);
     peer->link()->publish(Traffic::replies, reply);
@@ -41,16 +50,9 @@ bool Answers::reply_at_once(const wire::CallContext& call, RanAs ran, Bytes data
     return true;
 }
 
-// The header of this node's answer to a call, without the answer's size, flags and status.
-wire::FrameHeader Answers::answer_to(const wire::CallContext& call) const {
-    wire::FrameHeader answer = wire::header_of(call, Kind::reply);
-    answer.handle = routes_.id();
-    return answer;
-}
-
 void Answers::end_at_once(const wire::CallContext& call, RanAs ran, Bytes data) {
     if (!call.wants_reply || reply_at_once(call, ran, data)) return;
-    wire::FrameHeader answer = answer_to(call);
+    wire::FrameHeader answer = answer_to(call, routes_.id());
     answer.status = static_cast<std::uint8_t>(ran);
     send(answer, data);
 }
@@ -70,7 +72,7 @@ Status Answers::end_with_reply(const wire::CallContext& call, RanAs ran, const P
                                          "the caller's node was lost, or took nothing, while the result was sent"));
         return {};
     }
-    wire::FrameHeader answer = answer_to(call);
+    wire::FrameHeader answer = answer_to(call, routes_.id());
     answer.flags = whole ? 0 : wire::kParts;
     answer.status = static_cast<std::uint8_t>(ran);
     send(answer, whole ? data.whole() : Bytes());
@@ -87,7 +89,7 @@ void Answers::end_with_error(const wire::CallContext& call, const Error& error) 
     } catch (const std::bad_alloc&) {  // the message alone, then
     }
     const Bytes message = as_bytes(with_type.empty() ? error.message() : with_type);
-    wire::FrameHeader answer = answer_to(call);
+    wire::FrameHeader answer = answer_to(call, routes_.id());
     answer.flags = static_cast<std::uint8_t>(wire::kError | (with_type.empty() ? 0 : wire::kThrown));
     answer.status = static_cast<std::uint8_t>(error.code());
     send(answer, message.first(std::min(message.size(), wire::kErrorBytesMax)));
@@ -96,6 +98,11 @@ void Answers::end_with_error(const wire::CallContext& call, const Error& error) 
 void Answers::tell_of_failed_post(const wire::CallContext& call, const Error& error) noexcept try {
     complaints_.say(name_(), fmt::format("a post from {} failed: {}", who(call.node, {}), error.message()));
 } catch (const std::bad_alloc&) {  // nobody waits for it
+}
+
+bool Answers::at_once(const wire::CallContext& to, RanAs ran, Bytes data) {
+    const Hold hold(lead_.mutex());
+    [[clang::always_inline]] return reply_at_once(to, ran, data);
 }
 
 Status Answers::reply(const wire::CallContext& to, RanAs ran, const Pieces& data) {

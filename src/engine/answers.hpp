@@ -46,6 +46,8 @@ public:
           name_(std::move(beside.name)) {}
 
     // ---- by threads that do not hold the lock
+    // The fast path of reply(), which does not wait. False: nothing was sent. Precondition: `data` is of one frame.
+    [[nodiscard]] bool at_once(const wire::CallContext& to, RanAs ran, Bytes data) EXCLUDES(lock_of<EngineLock>);
     // Waits for room where the caller is slow to take results. invalid: the result is over the limit, and the call not answered.
     [[nodiscard]] Status reply(const wire::CallContext& to, RanAs ran, const Pieces& data)
         EXCLUDES(lock_of<EngineLock>);
@@ -68,7 +70,6 @@ private:
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool await_room(NodeId to, std::size_t bytes, std::size_t waiting, HeldLock& lock)
         REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] wire::FrameHeader answer_to(const wire::CallContext& call) const REQUIRES(lock_of<EngineLock>);
     void tell_of_failed_post(const wire::CallContext& call, const Error& error) noexcept REQUIRES(lock_of<EngineLock>);
     void send(wire::FrameHeader reply, Bytes payload) noexcept REQUIRES(lock_of<EngineLock>);
 

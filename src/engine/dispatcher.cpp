@@ -150,6 +150,9 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     }
     if ((frame.header.flags & wire::kNoReply) == 0) peer.link()->own_next(Traffic::replies);
     if (frame.header.node == peer.id() && peer.id() != peer.back()) frame.header.node = peer.back();
+    if (frame.header.kind == Kind::call && ThreadRuns::nested() == 0) {  // inlined: 30 instructions less for each call
+        [[clang::always_inline]] return begin_call(&peer, frame, turn);
+    }
     return on_call(&peer, frame, turn);
 }
 
@@ -274,10 +277,14 @@ Dispatcher::Taken Dispatcher::on_call(PeerState* from, const wire::Frame& frame,
                 fmt::format("what waits on one thread of {} ({} deep) has used up its stack but for {} KiB, which the "
                             "next function may need; call less deeply, or give that thread a larger stack",
                             name_(), ThreadRuns::nested(), kStackReserveBytes / 1024)));
+    return begin_call(from, frame, turn);
+}
+
+// The fast path: the code is there, and nothing has to be asked first.
+Dispatcher::Taken Dispatcher::begin_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
     std::optional<Parked>& parked = parked_of(from);
     if (wire::has_plain_flags(wire::rule_of(Kind::call), frame.header) && !parked &&
         (from == nullptr || from->code.aliases.find(frame.header.handle) == nullptr)) {
-        // The fast path: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (runner_.must_wait_for_thread(*function, from)) return on_rare_call(from, frame, turn);
             if (const auto taken = run_leading(*function, from, frame, turn)) return *taken;
@@ -394,30 +401,31 @@ Dispatcher::Taken Dispatcher::run(Run& run, const wire::Frame& frame, Lead::Turn
     }
     const bool in_mailbox = frame.header.kind == Kind::call && run.link != nullptr && copy.empty() &&
                             (frame.header.flags & wire::kParts) == 0;
+    if (!in_mailbox && frame.header.kind == Kind::call) run.payload_read = true;
+    const wire::CallContext call = wire::context_of(frame);
     bool ended = true;
     runner_.outside(run, turn, [&]() __attribute__((always_inline)) {
         if (frame.header.kind != Kind::batch) {
-            ended = run_one(run, frame, payload, in_mailbox);
+            ended = run_one(run, call, payload, in_mailbox);
             return;
         }
         const std::size_t bytes = frame.header.generation;
         const std::size_t stride = wire::batch_stride(bytes);
         for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
-            (void)run_one(run, frame, payload.subspan(at, bytes), false);
+            (void)run_one(run, call, payload.subspan(at, bytes), false);
     });
-    if (!ended) answers_.end_at_once(wire::context_of(frame), run.ran);
+    if (!ended) answers_.end_at_once(call, run.ran);
     return run.handed_over ? Taken::held : Taken::done;
 }
 
 // Without the lock. True: the call has ended, or nobody waits for its end.
-bool Dispatcher::run_one(Run& run, const wire::Frame& frame, Bytes payload, bool in_mailbox) {
-    rove_here here{&engine_, run.function, wire::context_of(frame), run.ran};
+bool Dispatcher::run_one(Run& run, const wire::CallContext& call, Bytes payload, bool in_mailbox) {
+    rove_here here{&engine_, run.function, call, run.ran};
     here.payload_read = in_mailbox ? &run.payload_read : nullptr;
     if (run.is_large) here.large_read_at = &run.large_read_at;
-    if (!in_mailbox && frame.header.kind == Kind::call) run.payload_read = true;
     run_here(run, here, payload);
     if (here.answer_lost && !here.ended) end_without_answer(here);
-    return here.ended || !here.call.wants_reply;
+    return here.ended || !call.wants_reply;
 }
 
 // The function was told that there is no memory for its answer, and has returned without another one: its call must not end as a success.

@@ -107,6 +107,8 @@ private:
     void on_load(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
         REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Taken begin_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<code::Function*> function_of(PeerState* from, const wire::Frame& frame)
@@ -126,7 +128,7 @@ private:
     std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame,
                                      Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] bool run_one(Run& run, const wire::Frame& frame, Bytes payload, bool in_mailbox)
+    [[nodiscard]] bool run_one(Run& run, const wire::CallContext& call, Bytes payload, bool in_mailbox)
         EXCLUDES(lock_of<EngineLock>);
     void end_without_answer(rove_here& here) noexcept EXCLUDES(lock_of<EngineLock>);
 

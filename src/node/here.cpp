@@ -67,6 +67,19 @@ int end_or_no_memory(rove_here* here, Work&& work) noexcept {
     }
 }
 
+// Somebody waits for it. Not inlined, because posts would pay for its registers.
+[[gnu::noinline]] int reply_to_caller(rove_here* here, const void* data, std::size_t size) noexcept {
+    const auto at_once = [&] {
+        return here->engine->answers().at_once(here->call, here->ran, bytes_of(data, size)) ? ROVE_OK : ROVE_OVERLOADED;
+    };
+    if (size <= rove::wire::kPayloadBytesMax && or_no_memory(at_once) == ROVE_OK) {
+        here->ended = true;
+        return ROVE_OK;
+    }
+    const rove_piece whole{data, size};
+    return rove_reply_pieces(here, &whole, 1);
+}
+
 }  // namespace
 
 bool rove_here::is_over() const {
@@ -81,8 +94,7 @@ int rove_reply(rove_here* here, const void* data, size_t size) noexcept {
         here->ended = true;
         return ROVE_OK;
     }
-    const rove_piece whole{data, size};
-    return rove_reply_pieces(here, &whole, 1);
+    return reply_to_caller(here, data, size);
 }
 
 int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) noexcept {

@@ -109,13 +109,15 @@ private:
 class Aliases {
 public:
     // Null: the handle means what it means in this node now. Each call asks this, and mostly there are no aliases.
-    [[nodiscard]] const FunctionId* find(std::uint32_t handle) const {
-        return functions_.empty() ? nullptr : functions_.find(handle);
+    [[nodiscard, gnu::always_inline]] const FunctionId* find(std::uint32_t handle) const {
+        return functions_.empty() ? nullptr : find_known(handle);
     }
     void learn(std::uint32_t handle, const FunctionId& function) { functions_.set(handle, function); }
     void clear() { functions_.clear(); }
 
 private:
+    [[gnu::noinline]] const FunctionId* find_known(std::uint32_t handle) const { return functions_.find(handle); }
+
     LatelyKnown<std::uint32_t, FunctionId, kBindingsMax> functions_;
 };
 

@@ -16,10 +16,14 @@ class FrameChecks {
 public:
     FrameChecks(const NodeOptions& options, const Routes& routes) : options_(options), routes_(routes) {}
 
-    // Whether it is a call as nearly all are: by handle, without flags, and made by the peer itself. wrong_with() need not check it.
+    // Whether it is a call as nearly all are, by handle and without flags, or a ping, and made by the peer itself. wrong_with() need not check
+    // it.
     [[nodiscard]] static bool is_plain_call(const PeerState& from, const wire::Frame& frame)
         REQUIRES(lock_of<EngineLock>) {
-        return wire::is_plain<wire::Kind::call>(frame, from.identity().features) && frame.header.node == from.id();
+        const std::uint32_t features = from.identity().features;
+        return (wire::is_plain<wire::Kind::call>(frame, features) ||
+                wire::is_plain<wire::Kind::ping>(frame, features)) &&
+               frame.header.node == from.id();
     }
     // The error of a frame from this peer, if it has one: in its shape, or because this peer may not send it. Peers send frames in their own
     // name; members also in the name of callers whose calls they send on, and of the nodes that answer these.

@@ -29,7 +29,8 @@ public:
         young_.clear();
         old_.clear();
     }
-    [[nodiscard]] bool empty() const { return young_.empty() && old_.empty(); }
+    // The older half has something only if the younger one has.
+    [[nodiscard]] bool empty() const { return young_.empty(); }
 
 private:
     using Half = std::unordered_map<Key, Value>;
