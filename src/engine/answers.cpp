@@ -19,7 +19,7 @@ constexpr auto kUntakenReplyFor = std::chrono::seconds(20);
 wire::FrameHeader answer_to(const wire::CallContext& call, NodeId here) {
     wire::FrameHeader answer = wire::header_of(call, Kind::reply);
     answer.handle = here;
-    answer.flags = 0;  // the caller's wish for an answer is none of them
+    answer.flags = 0;  // kNoReply is a flag of calls
     return answer;
 }
 

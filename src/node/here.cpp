@@ -67,7 +67,7 @@ int end_or_no_memory(rove_here* here, Work&& work) noexcept {
     }
 }
 
-// Somebody waits for it. Not inlined, because posts would pay for its registers.
+// Replies to a call whose caller waits. Not inlined, because posts would pay for its registers.
 [[gnu::noinline]] int reply_to_caller(rove_here* here, const void* data, std::size_t size) noexcept {
     const auto at_once = [&] {
         return here->engine->answers().at_once(here->call, here->ran, bytes_of(data, size)) ? ROVE_OK : ROVE_OVERLOADED;

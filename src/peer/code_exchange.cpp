@@ -173,7 +173,8 @@ void CodeExchange::refuse(PeerState& from, const wire::Frame& frame, std::string
 
 // Passes a piece to the peer that passed on the question. If the asking node, or a peer between, takes pieces too slowly, the call fails.
 void CodeExchange::pass_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) {
-    PeerState* const asker = still_a_peer(passed_on_.takes_piece(from, frame.header.node, chunk, frame.payload.size()));
+    PeerState* const asker =
+        still_a_peer(passed_on_.takes_piece(from, frame.header.node, chunk, frame.payload.size(), Clock::now()));
     if (asker == nullptr || asker->has_backlog()) return;
     (void)sender_.send_or_cut(*asker, {.kind = Kind::code, .node = frame.header.node, .hops = 1}, frame.extra,
                               frame.payload);

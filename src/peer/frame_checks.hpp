@@ -16,8 +16,8 @@ class FrameChecks {
 public:
     FrameChecks(const NodeOptions& options, const Routes& routes) : options_(options), routes_(routes) {}
 
-    // Whether it is a call as nearly all are, by handle and without flags, or a ping, and made by the peer itself. wrong_with() need not check
-    // it.
+    // Whether it was made by the peer itself and is a call by handle without flags, as nearly all frames are, or a ping. wrong_with() need not
+    // check it.
     [[nodiscard]] static bool is_plain_call(const PeerState& from, const wire::Frame& frame)
         REQUIRES(lock_of<EngineLock>) {
         const std::uint32_t features = from.identity().features;

@@ -29,7 +29,7 @@ public:
         young_.clear();
         old_.clear();
     }
-    // The older half has something only if the younger one has.
+    // The older half has something only if the younger one has, unless memory ran out in set().
     [[nodiscard]] bool empty() const { return young_.empty(); }
 
 private:

@@ -53,22 +53,27 @@ void QuestionsPassedOn::take_back(const PeerState& from, const PeerState& to, co
 }
 
 const PeerState* QuestionsPassedOn::answered(const PeerState& by, NodeId asker, const wire::NeedCode& need) {
-    const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const Question& each) {
-        return each.to == &by && each.asks({.function = need.function, .asker = asker, .handle = need.handle});
-    });
-    if (asked == questions_.end()) return nullptr;
-    const PeerState* const from = asked->from;
-    questions_.erase(asked);
+    auto latest = questions_.end();
+    for (auto each = questions_.begin(); each != questions_.end(); ++each)
+        if (each->to == &by && each->asks({.function = need.function, .asker = asker, .handle = need.handle}) &&
+            (latest == questions_.end() || each->order > latest->order))
+            latest = each;
+    if (latest == questions_.end()) return nullptr;
+    const PeerState* const from = latest->from;
+    questions_.erase(latest);
     return from;
 }
 
 const PeerState* QuestionsPassedOn::takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
-                                                std::size_t bytes) {
-    Question* asked = nullptr;
-    for (Question& each : questions_)
-        if (each.to == &by && each.need.asker == asker && goes_on(each, piece) &&
-            (asked == nullptr || each.order > asked->order))
-            asked = &each;
+                                                std::size_t bytes, TimePoint now) {
+    Question *unanswered = nullptr, *latest = nullptr;
+    for (Question& each : questions_) {
+        if (each.to != &by || each.need.asker != asker || !goes_on(each, piece)) continue;
+        if (!each.last && now - each.at < kCodeWaitMax && (unanswered == nullptr || each.order < unanswered->order))
+            unanswered = &each;
+        if (latest == nullptr || each.order > latest->order) latest = &each;
+    }
+    Question* const asked = unanswered != nullptr ? unanswered : latest;
     if (asked == nullptr) return nullptr;
     asked->order = next_order_++;
     asked->last = piece;

@@ -35,7 +35,7 @@ public:
         // The piece of its code that came last.
         std::optional<wire::CodeChunk> last;
         std::size_t last_ends = 0;
-        std::uint64_t order = 0;  // of the last question or piece: by it, the latest of several is chosen
+        std::uint64_t order = 0;  // counts questions and pieces: when it was asked, or took its last piece
         [[nodiscard]] bool asks(const wire::NeedCode& same) const;
     };
 
@@ -53,10 +53,11 @@ public:
     [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need)
         REQUIRES(lock_of<EngineLock>);
     // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part come in
-    // their order, and what answers one question is of one package, whose manifest comes first. Of several questions that it may answer it is
-    // the one that was asked, or took a piece, last: an asker may have asked by another way before, where nobody passes anything on to it now.
+    // their order, and what answers one question is of one package, whose manifest comes first. A manifest is for the oldest question that has
+    // had no answer, because questions are answered in their order. Any other piece is for the question that took one last: an asker may have
+    // asked by another way before, and the peer there may no longer pass code on.
     [[nodiscard]] const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
-                                               std::size_t bytes) REQUIRES(lock_of<EngineLock>);
+                                               std::size_t bytes, TimePoint now) REQUIRES(lock_of<EngineLock>);
     // A peer is gone: what it had asked is forgotten, and what others had asked it is given, in its order.
     [[nodiscard]] std::vector<Question> without(const PeerState& gone) REQUIRES(lock_of<EngineLock>);
 

@@ -16,6 +16,9 @@ protected:
     using Added = QuestionsPassedOn::Added;
     static wire::NeedCode need(NodeId asker, std::uint32_t handle) { return {.asker = asker, .handle = handle}; }
     Added add(const PeerState& from, const wire::NeedCode& need) { return questions_.add(from, two_, need, now_); }
+    const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece, std::size_t bytes) {
+        return questions_.takes_piece(by, asker, piece, bytes, now_);
+    }
     TimePoint now_ = Clock::now();
     std::size_t outbox_bytes_ = 0;
     PeerState one_{outbox_bytes_}, two_{outbox_bytes_}, three_{outbox_bytes_};
@@ -70,9 +73,9 @@ TEST_F(Questions, OnePeerHasAShareForThoseThatWait) {
     EXPECT_EQ(add(one_, need(5, 0)), Added::asked_once);
     EXPECT_EQ(add(three_, need(kOther, 1)), Added::asked) << "another one has a share of its own";
     // What is being answered makes room.
-    EXPECT_EQ(questions_.takes_piece(two_, kOther, piece(1, 0, 0, 30), 10), &three_);
+    EXPECT_EQ(takes_piece(two_, kOther, piece(1, 0, 0, 30), 10), &three_);
     EXPECT_EQ(add(one_, need(kShare, 0)), Added::no_room) << "another one's does not";
-    EXPECT_EQ(questions_.takes_piece(two_, 3, piece(2, 0, 0, 30), 10), &one_);
+    EXPECT_EQ(takes_piece(two_, 3, piece(2, 0, 0, 30), 10), &one_);
     EXPECT_EQ(add(one_, need(kShare, 0)), Added::asked);
     EXPECT_EQ(questions_.answered(two_, 3, need(3, 0)), nullptr) << "it made room";
     EXPECT_EQ(questions_.answered(two_, 1, need(1, 0)), &one_);
@@ -91,8 +94,8 @@ TEST_F(Questions, ThatOnePackageAnswersMayAllBeAskedAgain) {
     EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
     EXPECT_EQ(add(one_, need(7, 2)), Added::asked);
     EXPECT_EQ(add(one_, need(8, 2)), Added::asked);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
     EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
     EXPECT_EQ(add(one_, need(7, 2)), Added::asked);
     EXPECT_EQ(add(one_, need(8, 2)), Added::asked_once) << "of another one that asks";
@@ -102,15 +105,42 @@ TEST_F(Questions, ThatOnePackageAnswersMayAllBeAskedAgain) {
 // The peer that passed on an asker's former question may have got a lack for it since, and would drop what came for the asker now.
 TEST_F(Questions, CodeGoesBackOnTheWayThatItWasAskedForLast) {
     EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 0, 50), 50), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 1, 0, 50), 50), &one_);
     EXPECT_EQ(add(three_, need(7, 1)), Added::asked);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &three_);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 0, 50), 20), &three_);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 20, 50), 30), &three_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &three_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 1, 0, 50), 20), &three_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 1, 20, 50), 30), &three_);
     EXPECT_EQ(add(one_, need(7, 1)), Added::asked) << "and by the first one again";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 0, 50), 50), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 1, 0, 50), 50), &one_);
+}
+
+TEST_F(Questions, ALackGoesBackOnTheWayThatItWasAskedForLast) {
+    EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(add(three_, need(7, 1)), Added::asked);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &three_);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_);
+}
+
+// Answers come in the order of their questions, and a lack may come between them, if one form of the first package is lacking.
+TEST_F(Questions, TwoPackagesForOneAskerGoToWhoAskedForEach) {
+    EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
+    EXPECT_EQ(add(three_, need(7, 2)), Added::asked);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 1, 0, 50), 50), &one_);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(2, 0, 0, 30), 30), &three_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(2, 1, 0, 50), 50), &three_);
+}
+
+// Nobody waits any more for the answer to the first question.
+TEST_F(Questions, OneThatWasNotAnsweredInTimeTakesNoPieceOfALaterOne) {
+    EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
+    now_ += kCodeWaitMax;
+    EXPECT_EQ(add(three_, need(7, 1)), Added::asked);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &three_);
 }
 
 TEST_F(Questions, AllTogetherAreBounded) {
@@ -121,30 +151,31 @@ TEST_F(Questions, AllTogetherAreBounded) {
         for (std::uint32_t i = 0; i < QuestionsPassedOn::kOfPeerMax; ++i)
             EXPECT_EQ(add(peer, need(7, i)), Added::asked);
     EXPECT_EQ(add(one_, need(7, 0)), Added::no_room);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &peers.back()) << "who asked last";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &peers[0]);
     EXPECT_EQ(add(one_, need(7, 0)), Added::asked);
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &peers[1]) << "the first one's made room";
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &peers[0]);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &one_);
+    for (std::size_t i = kPeers - 1; i > 0; --i) EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &peers[i]);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), nullptr) << "the first one's made room";
 }
 
 TEST_F(Questions, ArePassedTheirCodeInItsOrder) {
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), nullptr) << "nobody asked";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 10), nullptr) << "nobody asked";
     EXPECT_EQ(questions_.add(one_, two_, need(7, 1), now_), Added::asked);
-    EXPECT_EQ(questions_.takes_piece(three_, 7, piece(1, 0, 0, 30), 10), nullptr) << "another peer was asked";
-    EXPECT_EQ(questions_.takes_piece(two_, 8, piece(1, 0, 0, 30), 10), nullptr) << "for another one";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 0, 30), 10), nullptr) << "the manifest comes first";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 10, 30), 10), nullptr) << "from its beginning";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &one_);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 20, 30), 10), nullptr) << "there is a gap";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 10, 40), 10), nullptr) << "of another size";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 10, 30), 10), nullptr) << "of another part";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(2, 0, 10, 30), 10), nullptr) << "of another package";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(2, 0, 0, 30), 10), nullptr) << "of another package";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 10, 30), 20), &one_);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 3, 0, 50), 50), &one_) << "the next part";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &one_) << "it was asked again";
+    EXPECT_EQ(takes_piece(three_, 7, piece(1, 0, 0, 30), 10), nullptr) << "another peer was asked";
+    EXPECT_EQ(takes_piece(two_, 8, piece(1, 0, 0, 30), 10), nullptr) << "for another one";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 1, 0, 30), 10), nullptr) << "the manifest comes first";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 10, 30), 10), nullptr) << "from its beginning";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 20, 30), 10), nullptr) << "there is a gap";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 10, 40), 10), nullptr) << "of another size";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 1, 10, 30), 10), nullptr) << "of another part";
+    EXPECT_EQ(takes_piece(two_, 7, piece(2, 0, 10, 30), 10), nullptr) << "of another package";
+    EXPECT_EQ(takes_piece(two_, 7, piece(2, 0, 0, 30), 10), nullptr) << "of another package";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 10, 30), 20), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 3, 0, 50), 50), &one_) << "the next part";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &one_) << "it was asked again";
     EXPECT_EQ(questions_.add(one_, two_, need(7, 1), now_), Added::asked);
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(2, 0, 0, 30), 10), &one_) << "of another package now";
+    EXPECT_EQ(takes_piece(two_, 7, piece(2, 0, 0, 30), 10), &one_) << "of another package now";
     EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_) << "it is one question";
     EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), nullptr);
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -97,18 +98,20 @@ void place_common_variables(llvm::Module& module) {
         if (variable.hasCommonLinkage()) variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
 }
 
-// The code generator for this machine. Each thread keeps its own, because making one takes 0.2 ms (the CPU is asked for its features, which a
-// hypervisor answers), and what it has derived from a CPU's features serves the next module as well.
-Result<llvm::TargetMachine*> code_generator() {
-    thread_local std::unique_ptr<llvm::TargetMachine> kept;
-    if (kept) return kept.get();
-    ROVE_TRY(orc::JITTargetMachineBuilder builder, machine_here());
-    auto machine = builder.createTargetMachine();
+// The code generator for this machine, made anew for each module, because it keeps what a module says (the alignment of the stack, what its
+// list llvm.used names). What a thread keeps is this machine's description: the CPU is asked for its features once, which takes 0.1 ms where
+// a hypervisor answers.
+Result<std::unique_ptr<llvm::TargetMachine>> code_generator() {
+    thread_local std::optional<orc::JITTargetMachineBuilder> here;
+    if (!here) {
+        ROVE_TRY(orc::JITTargetMachineBuilder found, machine_here());
+        here.emplace(std::move(found));
+    }
+    auto machine = here->createTargetMachine();
     if (!machine)
         return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}",
                     llvm::toString(machine.takeError()));
-    kept = std::move(*machine);
-    return kept.get();
+    return std::move(*machine);
 }
 
 // Bounds the names that others may ask for, because the node's process, which links the object, keeps all of them.
@@ -166,7 +169,7 @@ Result<Generated> generate(const GenerateRequest& request) {
     std::string diagnostics;
     set_up(context, diagnostics);
     ROVE_TRY(std::unique_ptr<llvm::Module> module, read_module(context, request.bitcode, request.name, true));
-    ROVE_TRY(llvm::TargetMachine* const machine, code_generator());
+    ROVE_TRY(const std::unique_ptr<llvm::TargetMachine> machine, code_generator());
     const llvm::Triple& here = machine->getTargetTriple();
     if (llvm::Triple(module->getTargetTriple()).getArch() != here.getArch())
         return fail(ErrorCode::unsupported, "{}: its bitcode is for {}, not for this machine", request.name,
