@@ -331,7 +331,8 @@ TEST_P(Forward, MoreThanACallersShareAreRefused) {
     lone.join = first_->address();
     lone.threads = 1;  // each call has been sent on before the next one begins
     const Node third(started(lone));
-    const Entry entry = Package::open(package("relay.c")).entry("relay_and_keep");
+    const Package relays = Package::open(package("relay.c"));
+    const Entry entry = relays.entry("relay_and_keep");
     const Peer peer = client_->connect(third.address());
     std::vector<RawCall> kept;
     constexpr std::size_t kAtOnce =
@@ -341,6 +342,7 @@ TEST_P(Forward, MoreThanACallersShareAreRefused) {
     EXPECT_NE(std::string(error.what()).find("not forwarded"), std::string::npos) << error.what();
     Node modest(started(options()));
     EXPECT_EQ(text(modest.connect(third.address()).call(entry, bytes("\1")).get()), "\1");
+    (void)client_->connect(second_->address()).call(relays.entry("relay_release")).get();
 }
 
 // By whom they were sent on to, by the node itself that had sent them on, or by way of another one.

@@ -144,7 +144,9 @@ TEST_F(FrameChecksTest, APlainCallIsMadeByWhoSendsIt) {
     EXPECT_TRUE(plain({.kind = Kind::call, .flags = wire::kNoReply, .node = 2}));
     EXPECT_FALSE(plain({.kind = Kind::call, .node = 3})) << "in another's name";
     EXPECT_FALSE(plain({.kind = Kind::call, .flags = wire::kParts, .node = 2}));
-    EXPECT_FALSE(plain({.kind = Kind::ping, .node = 2}));
+    EXPECT_TRUE(plain({.kind = Kind::ping, .node = 2}));
+    EXPECT_FALSE(plain({.kind = Kind::ping, .node = 3})) << "in another's name";
+    EXPECT_FALSE(plain({.kind = Kind::batch, .flags = wire::kNoReply, .node = 2}));
 }
 
 TEST_F(FrameChecksTest, OnlyMembersSpeakForOthers) {

@@ -26,17 +26,33 @@ ROVE_ENTRY void relay(rove_here* here, const void* payload, size_t size) {
     rove_reply(here, &to, 1);
 }
 
-// As relay, but quick; and with a second byte it keeps the call there, and never answers it.
+enum { kKeptMax = 8192 };
+static rove_here* kept[kKeptMax];
+static unsigned kept_count;
+
+// As relay, but quick; and with a second byte it keeps the call there, until relay_release.
 ROVE_ENTRY void relay_and_keep(rove_here* here, const void* payload, size_t size) {
     const unsigned char to = size > 0 ? *(const unsigned char*)payload : 0;
     if (to != rove_node(here)) {
         if (rove_forward(here, to, payload, size) != 0) rove_fail(here, "not forwarded");
         return;
     }
-    if (size > 1)
-        (void)rove_keep(here);
-    else
+    if (size <= 1) {
         rove_reply(here, &to, 1);
+        return;
+    }
+    const unsigned place = __atomic_fetch_add(&kept_count, 1, __ATOMIC_RELAXED);
+    if (place < kKeptMax)
+        kept[place] = rove_keep(here);
+    else
+        rove_fail(here, "too many are kept");
+}
+
+// Ends all calls that relay_and_keep has kept on this node.
+ROVE_ENTRY void relay_release(rove_here* here, const void* payload, size_t size) {
+    (void)here, (void)payload, (void)size;
+    for (unsigned i = 0; i < kept_count && i < kKeptMax; ++i) rove_release(kept[i]);
+    kept_count = 0;
 }
 
 // As relay, and answers with 64 KiB.
