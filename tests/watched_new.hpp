@@ -24,10 +24,23 @@ void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept try
 } catch (const std::bad_alloc&) {
     return nullptr;
 }
+// As the C++ library's do. A sanitizer's own would not ask the ones above.
+void* operator new[](std::size_t size) {
+    return operator new(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept {
+    return operator new(size, tag);
+}
 void operator delete(void* memory) noexcept {
     std::free(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
     std::free(memory);
 }
 // NOLINTEND(misc-definitions-in-headers,clang-analyzer-cplusplus.NewDelete)
