@@ -65,7 +65,7 @@ std::size_t take_when_told(const std::vector<char>& bytes) {
     while (!go_on) std::this_thread::sleep_for(1ms);
     return bytes.size();
 }
-NodeCore* core_there = nullptr;
+std::atomic<NodeCore*> core_there{nullptr};
 void core_here(Here& here) {
     core_there = &here.raw()->node();
     ++begun;
@@ -459,7 +459,7 @@ TEST_P(Dependable, AFunctionThatAsksOnTopOfAnotherIsNotReported) {
     go_on = true;
     link.sync(fn<ask_the_caller>);  // it is known to be short
     link.sync(fn<core_here>);
-    Engine& engine = core_there->first_engine();
+    Engine& engine = core_there.load()->first_engine();
     go_on = false;
     begun = 0;
     testing::internal::CaptureStderr();
