@@ -100,9 +100,11 @@ void Answers::tell_of_failed_post(const wire::CallContext& call, const Error& er
 } catch (const std::bad_alloc&) {  // nobody waits for it
 }
 
-bool Answers::at_once(const wire::CallContext& to, RanAs ran, Bytes data) {
+bool Answers::try_reply(const wire::CallContext& to, RanAs ran, Bytes data) noexcept try {
     const Hold hold(lead_.mutex());
     [[clang::always_inline]] return reply_at_once(to, ran, data);
+} catch (const std::bad_alloc&) {  // the caller of this goes on with reply()
+    return false;
 }
 
 Status Answers::reply(const wire::CallContext& to, RanAs ran, const Pieces& data) {

@@ -46,8 +46,9 @@ public:
           name_(std::move(beside.name)) {}
 
     // ---- by threads that do not hold the lock
-    // The fast path of reply(), which does not wait. False: nothing was sent. Precondition: `data` is of one frame.
-    [[nodiscard]] bool at_once(const wire::CallContext& to, RanAs ran, Bytes data) EXCLUDES(lock_of<EngineLock>);
+    // The fast path of reply(): does not wait. False: nothing was sent, and reply() has more to do. Precondition: `data` is of one frame.
+    [[nodiscard]] bool try_reply(const wire::CallContext& to, RanAs ran, Bytes data) noexcept
+        EXCLUDES(lock_of<EngineLock>);
     // Waits for room where the caller is slow to take results. invalid: the result is over the limit, and the call not answered.
     [[nodiscard]] Status reply(const wire::CallContext& to, RanAs ran, const Pieces& data)
         EXCLUDES(lock_of<EngineLock>);

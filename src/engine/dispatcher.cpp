@@ -111,7 +111,7 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     while (link != nullptr && peer.link().get() == link && handled < kBatchMax && !peer.has_backlog() &&
            link->next(Traffic::calls, frame)) {
         Taken taken = Taken::parked;
-        if (FrameChecks::is_plain_call(peer, frame)) {
+        if (FrameChecks::is_plain(peer, frame)) {
             taken = run_next(peer, frame, turn);
         } else {
             if (peer.calls.gathering() != nullptr && peer.calls.gathering()->takes(frame)) break;

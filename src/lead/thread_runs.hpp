@@ -15,8 +15,8 @@
 
 namespace rove {
 
-// The largest number of functions on one thread that wait for calls, one within the other: bounds the stack, and ends circular calls. At 1.5 KiB
-// of Rove's own frames each, 192 KiB of a thread's 8 MiB.
+// The largest number of functions on one thread that wait for calls, one within the other: bounds the stack, and ends circular calls.
+// Dispatcher's frames alone take 1.5 KiB for each, together 192 KiB of a thread's 8 MiB.
 inline constexpr unsigned kNestedMax = 128;
 // No function is run on top of another with less than this left of the thread's stack: a function may rely on this much, whichever others
 // wait beneath it. It is a sixteenth of the 8 MiB that threads have unless their program says otherwise.

@@ -69,10 +69,8 @@ int end_or_no_memory(rove_here* here, Work&& work) noexcept {
 
 // Replies to a call whose caller waits. Not inlined, because posts would pay for its registers.
 [[gnu::noinline]] int reply_to_caller(rove_here* here, const void* data, std::size_t size) noexcept {
-    const auto at_once = [&] {
-        return here->engine->answers().at_once(here->call, here->ran, bytes_of(data, size)) ? ROVE_OK : ROVE_OVERLOADED;
-    };
-    if (size <= rove::wire::kPayloadBytesMax && or_no_memory(at_once) == ROVE_OK) {
+    if (size <= rove::wire::kPayloadBytesMax &&
+        here->engine->answers().try_reply(here->call, here->ran, bytes_of(data, size))) {
         here->ended = true;
         return ROVE_OK;
     }

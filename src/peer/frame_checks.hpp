@@ -18,8 +18,7 @@ public:
 
     // Whether it was made by the peer itself and is a call by handle without flags, as nearly all frames are, or a ping. wrong_with() need not
     // check it.
-    [[nodiscard]] static bool is_plain_call(const PeerState& from, const wire::Frame& frame)
-        REQUIRES(lock_of<EngineLock>) {
+    [[nodiscard]] static bool is_plain(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>) {
         const std::uint32_t features = from.identity().features;
         return (wire::is_plain<wire::Kind::call>(frame, features) ||
                 wire::is_plain<wire::Kind::ping>(frame, features)) &&

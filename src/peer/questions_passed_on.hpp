@@ -53,9 +53,9 @@ public:
     [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need)
         REQUIRES(lock_of<EngineLock>);
     // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part come in
-    // their order, and what answers one question is of one package, whose manifest comes first. A manifest is for the oldest question that has
-    // had no answer, because questions are answered in their order. Any other piece is for the question that took one last: an asker may have
-    // asked by another way before, and the peer there may no longer pass code on.
+    // their order, and what answers one question is of one package, whose manifest comes first. A manifest is for the oldest question without an
+    // answer, if there is one, because questions are answered in their order. Any other piece is for the question that was asked or took a piece
+    // last: an asker may have asked by another way before, and the peer there may no longer pass code on.
     [[nodiscard]] const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
                                                std::size_t bytes, TimePoint now) REQUIRES(lock_of<EngineLock>);
     // A peer is gone: what it had asked is forgotten, and what others had asked it is given, in its order.

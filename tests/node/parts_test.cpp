@@ -135,11 +135,9 @@ protected:
     FrameChecks checks_{options_, neighbours_.routes};
 };
 
-TEST_F(FrameChecksTest, APlainCallIsMadeByWhoSendsIt) {
+TEST_F(FrameChecksTest, APlainFrameIsMadeByWhoSendsIt) {
     const PeerState& peer = neighbours_.add(2);
-    const auto plain = [&](const wire::FrameHeader& header) {
-        return FrameChecks::is_plain_call(peer, {header, {}, {}});
-    };
+    const auto plain = [&](const wire::FrameHeader& header) { return FrameChecks::is_plain(peer, {header, {}, {}}); };
     EXPECT_TRUE(plain({.kind = Kind::call, .node = 2}));
     EXPECT_TRUE(plain({.kind = Kind::call, .flags = wire::kNoReply, .node = 2}));
     EXPECT_FALSE(plain({.kind = Kind::call, .node = 3})) << "in another's name";
