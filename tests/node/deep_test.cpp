@@ -90,26 +90,34 @@ TEST_P(Deep, CallbacksThatWaitEnd) {
     }
 }
 
-TEST_P(Deep, FunctionsThatAskEnd) {
+// Whether they were as many in one thread as may be. Where the machine interrupts one, it counts as long, and the others run beside it.
+bool functions_that_ask_end(const TestFabric& on, const NodeOptions& of_server, const NodeOptions& of_caller) {
     constexpr int kMany = 5'000;
+    go_on = false;
+    depth = deepest = ended = 0;
+    Node server(on.start(of_server));
+    Node caller(on.start(of_caller));
+    const Peer peer = caller.connect(server.address());
+    peer.sync(fn<ask_caller>, false);  // it is known to be short from here on
+    std::thread posts([&] {
+        for (int i = 0; i < kMany; ++i) peer.post(fn<ask_caller>, true);
+    });
+    const bool nested = soon([] { return depth >= static_cast<int>(kNestedMax); }, 5s);
+    std::this_thread::sleep_for(200ms);
+    if (of_server.threads == 1) EXPECT_LE(deepest, static_cast<int>(kNestedMax) + 1);
+    go_on = true;
+    posts.join();
+    EXPECT_TRUE(soon([] { return ended == kMany; }, 60s)) << ended;
+    return nested;
+}
+
+TEST_P(Deep, FunctionsThatAskEnd) {
     for (const unsigned threads : {1U, 4U}) {
-        go_on = false;
-        depth = deepest = ended = 0;
-        NodeOptions options = this->options(true);
-        options.threads = threads;
-        Node server(started(options));
-        Node caller(started(this->options()));
-        const Peer peer = caller.connect(server.address());
-        peer.sync(fn<ask_caller>, false);  // it is known to be short from here on
-        std::thread posts([&] {
-            for (int i = 0; i < kMany; ++i) peer.post(fn<ask_caller>, true);
-        });
-        EXPECT_TRUE(soon([] { return depth >= static_cast<int>(kNestedMax); })) << depth;
-        std::this_thread::sleep_for(200ms);
-        if (threads == 1) EXPECT_LE(deepest, static_cast<int>(kNestedMax) + 1);
-        go_on = true;
-        posts.join();
-        EXPECT_TRUE(soon([] { return ended == kMany; }, 60s)) << ended;
+        NodeOptions of_server = options(true);
+        of_server.threads = threads;
+        bool nested = false;
+        for (int i = 0; i < 5 && !nested; ++i) nested = functions_that_ask_end(GetParam(), of_server, options());
+        EXPECT_TRUE(nested) << threads << " threads; of the last: " << deepest;
     }
 }
 
