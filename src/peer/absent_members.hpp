@@ -10,6 +10,9 @@
 // They are the whole node's: an engine that meets a member gets what any engine has kept for it.
 //
 // Threads: any. It has a lock of its own, which is taken under that of an engine, and under which nothing else is asked.
+//
+// Invariants: kept_bytes() and kept_errors() are the sums over all members, and within the bounds below. A result is kept as a whole, or an
+// error in its place. A call is with one member, or among the orphans, and is taken from there once.
 #pragma once
 
 #include <atomic>
