@@ -98,7 +98,7 @@ TEST(Ucx, PeersThatComeAndGoLeaveNothing) {
     }
 }
 
-// The address in an offer is the peer's word: it must lead to the peer's mailbox and nowhere else.
+// What an offer says is the peer's word: it must lead to the peer's mailbox and nowhere else.
 TEST(UcxSharedMemory, AnOfferThatPointsElsewhereIsRefused) {
     auto a = std::move(*open_ucx_fabric({.shm = true, .tcp = false}));
     auto b = std::move(*open_ucx_fabric({.shm = true, .tcp = false}));
@@ -107,21 +107,31 @@ TEST(UcxSharedMemory, AnOfferThatPointsElsewhereIsRefused) {
     Reader in(mine->offer());
     in.take(1 + 36 + 8);  // version, boot id, token
     in.text();            // worker
-    in.text();            // key
-    const std::size_t at = mine->offer().size() - in.rest().size();
-    const auto address = in.number<std::uint64_t>();
-    for (const std::int64_t shift : {4096L, -4096L, 1L << 20, -(1L << 40), 8L, 1L << 62}) {
+    const std::size_t pid = mine->offer().size() - in.rest().size(), descriptor = pid + 4, inode = descriptor + 4 + 8;
+    for (const std::size_t at : {pid, descriptor, inode, std::size_t{1 + 36}}) {
         ByteBuffer offer = mine->offer();
-        const std::uint64_t wrong = address + static_cast<std::uint64_t>(shift);
-        std::memcpy(offer.data() + at, &wrong, sizeof wrong);
+        offer[at] ^= std::byte{1};
         const Status status = other->connect(offer);
-        ASSERT_FALSE(status) << shift;
-        EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << shift;
+        ASSERT_FALSE(status) << at;
+        EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << at;
         EXPECT_EQ(Lane::none, other->lane());
     }
-    ByteBuffer stranger = mine->offer();
-    stranger[1 + 36] ^= std::byte{1};  // the token
-    EXPECT_FALSE(other->connect(stranger));
+    EXPECT_TRUE(other->connect(mine->offer()));
+}
+
+// A peer may be killed between its offer and its meeting.
+TEST(UcxSharedMemory, AnOfferOfAPeerThatHasEndedIsRefused) {
+    auto a = std::move(*open_ucx_fabric({.shm = true, .tcp = false}));
+    const auto b = std::move(*open_ucx_fabric({.shm = true, .tcp = false}));
+    for (int round = 0; round < 20; ++round) {
+        auto mine = std::move(*a->open_link());
+        const auto other = std::move(*b->open_link());
+        const ByteBuffer offer = mine->offer();
+        mine.reset();
+        const Status status = other->connect(offer);
+        ASSERT_FALSE(status);
+        EXPECT_EQ(ErrorCode::unsupported, status.error().code());
+    }
 }
 
 }  // namespace

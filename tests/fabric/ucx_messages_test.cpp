@@ -13,7 +13,7 @@ TEST(UcxMessages, AnAddressThatIsJunkIsRefused) {
     const auto mine = std::move(*a->open_link());
     const auto other = std::move(*b->open_link());
     Reader in(mine->offer());
-    const Bytes before = in.take(1 + 36 + 8 + 2 + 2 + 8);  // version, boot id, token, no worker, no key, no address
+    const Bytes before = in.take(1 + 36 + 8 + 2 + 4 + 20);  // version, boot id, token, no worker, process, no file
     const std::string address(in.text());
     ASSERT_TRUE(in.done());
     const auto offer_with = [&](const std::string& junk) {
@@ -39,7 +39,7 @@ struct Offered {
         Reader in(link.offer());
         in.take(1 + 36);  // version, boot id
         token = in.number<std::uint64_t>();
-        in.take(2 + 2 + 8);  // no worker, no key, no address
+        in.take(2 + 4 + 20);  // no worker, process, no file
         address = in.text();
     }
     std::uint64_t token = 0;

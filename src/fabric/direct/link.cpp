@@ -1,36 +1,16 @@
 #include "fabric/direct/link.hpp"
 
-#include <fcntl.h>
 #include <sodium.h>
-#include <sys/stat.h>
-
-#include <cerrno>
-#include <cstring>
+#include <unistd.h>
 
 #include "base/boot_id.hpp"
-#include "base/grow_file.hpp"
 #include "fabric/direct/lanes.hpp"
+#include "fabric/direct/region_file.hpp"
 
 namespace rove::fabric {
 namespace {
 
 constexpr std::uint8_t kOfferVersion = 3;
-// The file can neither shrink nor be unsealed, because access to a part that a peer cut off would raise SIGBUS.
-constexpr int kSealsWanted = F_SEAL_SHRINK | F_SEAL_SEAL;
-
-// The size of a memory file of huge pages is a multiple of their size, so no such file has this size. Its pages would come from a pool,
-// and access to a hole punched into it raises SIGBUS if the pool is empty.
-static_assert(sizeof(Region) % (64UL * 1024) != 0);
-
-// unsupported: the file is no memory file of the right size, or not sealed.
-Status check_mailbox_file(int file) {
-    struct stat facts{};
-    const int seals = fcntl(file, F_GET_SEALS);
-    if (fstat(file, &facts) == 0 && facts.st_size == sizeof(Region) && seals >= 0 &&
-        (seals & kSealsWanted) == kSealsWanted)
-        return {};
-    return fail(ErrorCode::unsupported, "the peer's mailbox is not a sealed memory file of {} bytes", sizeof(Region));
-}
 
 }  // namespace
 
@@ -46,16 +26,9 @@ DirectLink::~DirectLink() {
 }
 
 Status DirectLink::make_region() {
-    file_ = Descriptor(memfd_create("rove-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!file_.is_open())
-        return fail(ErrorCode::overloaded, "no memory file for a mailbox ({}); raise the limit (ulimit -n)",
-                    strerror(errno));
-    if (grow_file(file_.number(), sizeof(Region)) &&
-        fcntl(file_.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-        region_ = map_region(MAP_SHARED, file_.number());
-    if (!region_)
-        return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes ({})", sizeof(Region), strerror(errno));
-    populate(region_.get(), sizeof(Region));
+    ROVE_TRY(SharedRegion made, make_shared_region());
+    file_ = std::move(made.file);
+    region_ = std::move(made.memory);
     randombytes_buf(&token_, sizeof token_);
     region_->owner = token_;
     for (std::size_t i = 0; i < kTrafficKinds; ++i) incoming_[i] = RingReader(region_->rings[i], token_);
@@ -88,14 +61,9 @@ Status DirectLink::connect(Bytes peer_offer) {
         return fail(ErrorCode::invalid, "the peer's offer is malformed: it has {} bytes", peer_offer.size());
     if (boot != boot_id())
         return fail(ErrorCode::unsupported, "the two ends share no memory: they run on different machines");
-    ROVE_TRY(const Descriptor file, mailbox.open(pid, S_IFREG));
-    ROVE_CHECK(check_mailbox_file(file.number()));
-    MappedRegion remote = map_region(MAP_SHARED, file.number());
-    if (!remote) return fail(ErrorCode::unsupported, "the peer's mailbox cannot be mapped ({})", strerror(errno));
-    if (token == token_ || std::atomic_ref(remote->owner).load(std::memory_order_relaxed) != token)
-        return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
+    ROVE_TRY(MappedRegion remote, map_peers_region(pid, mailbox, token));
+    if (token == token_) return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
     ROVE_TRY(peers_bell_, Doorbell::open_peers(pid, bell));
-    populate(remote.get(), sizeof(Region));
     remote_ = std::move(remote);
     asleep_ = &remote_->asleep;
     sleeper_pays_ = &SleepFence::sleeper_pays();

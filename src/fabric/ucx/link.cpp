@@ -1,31 +1,16 @@
 #include "fabric/ucx/link.hpp"
 
 #include <sodium.h>
-
-#include <cstdio>
-#include <fstream>
+#include <unistd.h>
 
 #include "base/boot_id.hpp"
+#include "fabric/direct/region_file.hpp"
 #include "fabric/ucx/fabric.hpp"
 
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 2;
-
-// Whether all of a region at `at` lies in one mapping that is shared and writable.
-bool is_shared_mapping(const void* at) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(at);
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-        std::uintptr_t first = 0, end = 0;
-        char read = 0, write = 0, execute = 0, shared = 0;
-        if (std::sscanf(line.c_str(), "%lx-%lx %c%c%c%c", &first, &end, &read, &write, &execute, &shared) != 6)
-            continue;
-        if (begin >= first && begin < end) return end - begin >= sizeof(Region) && write == 'w' && shared == 's';
-    }
-    return false;
-}
+constexpr std::uint8_t kOfferVersion = 3;
 
 template <typename T>
 Bytes raw(const T& value) {
@@ -51,38 +36,21 @@ Status UcxLink::make_region() {
     offer.number(kOfferVersion);
     offer.bytes(as_bytes(boot_id()));
     offer.number(token_);
-    UcxWorker* shm = workers_->worker(Transport::shm);
+    const UcxWorker* const shm = workers_->worker(Transport::shm);
+    offer.text(shm != nullptr ? as_text(shm->address()) : std::string_view());
+    ProcFile mailbox;
     if (shm != nullptr) {
-        ucp_mem_map_params_t params{};
-        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
-        params.length = sizeof(Region);
-        params.flags = UCP_MEM_MAP_ALLOCATE;
-        ucp_mem_attr_t facts{};
-        facts.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS;
-        void* key = nullptr;
-        std::size_t key_bytes = 0;
-        if (ucp_mem_map(shm->context(), &params, &handle_) != UCS_OK || ucp_mem_query(handle_, &facts) != UCS_OK ||
-            ucp_rkey_pack(shm->context(), handle_, &key, &key_bytes) != UCS_OK)
-            return fail(ErrorCode::overloaded, "no shared memory for a mailbox of {} bytes; is /dev/shm full?",
-                        sizeof(Region));
-        region_ = static_cast<Region*>(facts.address);
-        offer.text(as_text(shm->address()));
-        offer.text({static_cast<const char*>(key), key_bytes});
-        offer.number(reinterpret_cast<std::uint64_t>(region_));
-        key_bytes_ = key_bytes;
-        ucp_rkey_buffer_release(key);
+        ROVE_TRY(SharedRegion made, make_shared_region());
+        file_ = std::move(made.file);
+        region_ = std::move(made.memory);
+        ROVE_TRY(mailbox, ProcFile::of(file_.number()));
     } else {
-        private_region_ = map_private_region();
-        region_ = private_region_.get();
-        if (region_ == nullptr)
-            return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
-        offer.text({});
-        offer.text({});
-        offer.number(std::uint64_t{0});
+        region_ = map_private_region();
+        if (!region_) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
+        populate(region_.get(), sizeof(Region));
     }
-    if (reinterpret_cast<std::uintptr_t>(region_) % alignof(Region) != 0)
-        return fail(ErrorCode::internal, "UCX allocated a mailbox that is not aligned to a page");
-    populate(region_, sizeof(Region));
+    offer.number(static_cast<std::uint32_t>(getpid()));
+    mailbox.write_to(offer);
     region_->owner = token_;
     UcxWorker* tcp = workers_->worker(Transport::tcp);
     offer.text(tcp != nullptr ? as_text(tcp->address()) : std::string_view());
@@ -96,8 +64,8 @@ Status UcxLink::connect(Bytes peer_offer) {
     const std::string_view boot = as_text(in.take(kBootIdBytes));
     peer_token_ = in.number<std::uint64_t>();
     const std::string_view shm_address = in.text();
-    const std::string_view key = in.text();
-    const auto region = in.number<std::uint64_t>();
+    const auto pid = in.number<std::uint32_t>();
+    const ProcFile mailbox = ProcFile::read_from(in);
     const std::string_view tcp_address = in.text();
     if (!peer_offer.empty() && version != kOfferVersion)
         return fail(ErrorCode::unsupported,
@@ -106,10 +74,9 @@ Status UcxLink::connect(Bytes peer_offer) {
     if (!in.done())
         return fail(ErrorCode::invalid, "the peer's offer is malformed: it has {} bytes", peer_offer.size());
     Status direct = fail(ErrorCode::unsupported, "the two ends share no memory");
-    if (workers_->worker(Transport::shm) != nullptr && !shm_address.empty() && !key.empty() && boot == boot_id()) {
-        direct = connect_direct(as_bytes(shm_address), as_bytes(key), region);
+    if (workers_->worker(Transport::shm) != nullptr && !shm_address.empty() && boot == boot_id()) {
+        direct = connect_direct(as_bytes(shm_address), pid, mailbox);
         if (direct) return {};
-        drop_direct();
     }
     if (workers_->worker(Transport::tcp) != nullptr && !tcp_address.empty())
         return connect_message(as_bytes(tcp_address));
@@ -118,22 +85,12 @@ Status UcxLink::connect(Bytes peer_offer) {
                 direct.error().message());
 }
 
-Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
-    UcxWorker& shm = *workers_->worker(Transport::shm);
-    // UCX reads a key without knowing its length; all keys for one kind of memory have the same size.
-    if (key.size() != key_bytes_) return fail(ErrorCode::unsupported, "the peer's key has {} bytes", key.size());
-    ROVE_TRY(shm_endpoint_, shm.connect(address));
-    void* pointer = nullptr;
-    if (region % alignof(Region) != 0 || ucp_ep_rkey_unpack(shm_endpoint_, key.data(), &key_) != UCS_OK ||
-        ucp_rkey_ptr(key_, region, &pointer) != UCS_OK)
-        return fail(ErrorCode::unsupported, "the peer's memory cannot be mapped");
-    // UCX adds the offer's address to a base and checks nothing, so the peer could name any memory of this process, or memory that
-    // another peer shares with it.
-    if (!is_shared_mapping(pointer) ||
-        std::atomic_ref(static_cast<Region*>(pointer)->owner).load(std::memory_order_relaxed) != peer_token_)
-        return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
-    remote_ = static_cast<Region*>(pointer);
-    populate(remote_, sizeof(Region));
+// The mailbox is mapped as a direct lane's is, and not by UCX (ucp_ep_rkey_unpack): before openucx/ucx#10380 (1.13 is in Debian 12) that ended
+// this process by SIGSEGV where the peer had died since it made its offer; and it adds the offer's address to a base and checks nothing.
+Status UcxLink::connect_direct(Bytes address, std::uint32_t pid, const ProcFile& mailbox) {
+    ROVE_TRY(MappedRegion remote, map_peers_region(pid, mailbox, peer_token_));
+    ROVE_TRY(shm_endpoint_, workers_->worker(Transport::shm)->connect(address));
+    remote_ = std::move(remote);
     asleep_ = &remote_->asleep;
     sleeper_pays_ = &fabric_.sleeper_pays();
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
@@ -156,18 +113,10 @@ Status UcxLink::connect_message(Bytes address) {
     return {};
 }
 
-void UcxLink::drop_direct() {
-    if (key_ != nullptr) ucp_rkey_destroy(key_);
-    key_ = nullptr;
-    shm_endpoint_ = nullptr;
-}
-
 UcxLink::~UcxLink() {
     fabric_.remove(*this);
-    drop_direct();
     if (tcp_endpoint_ != nullptr) fabric_.count_message_link(-1);
     if (messages_) workers_->leave(std::move(messages_));
-    if (handle_ != nullptr) ucp_mem_unmap(workers_->worker(Transport::shm)->context(), handle_);
     workers_.reset();
     fabric_.drop_unused_workers();
 }
@@ -206,7 +155,7 @@ void UcxLink::send_coalesced(Traffic traffic) {
 void UcxLink::transmit_credit(Traffic traffic) {
     const std::size_t i = index_of(traffic);
     const std::uint64_t credit = incoming_[i].given_back();
-    if (remote_ != nullptr) {  // partner: RingWriter::load_credit
+    if (remote_) {  // partner: RingWriter::load_credit
         std::atomic_ref(remote_->credits[i]).store(credit, std::memory_order_release);
         return;
     }

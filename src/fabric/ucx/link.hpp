@@ -1,5 +1,5 @@
-// UcxLink: a Link over UCX. The offer contains the location of this side's Region (shared memory) and the address for messages
-// (TCP); connect() uses the first of the two that works.
+// UcxLink: a Link over UCX. The offer contains the memory file of this side's Region, with the address at which UCX rings for it, and the address
+// for messages (TCP); connect() uses the first of the two that works.
 //
 // Threads: as Fabric (../fabric.hpp).
 //
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "fabric/direct/proc_file.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mapped_region.hpp"
 #include "fabric/ucx/worker.hpp"
@@ -50,9 +51,8 @@ public:
 
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
-    [[nodiscard]] Lane lane() const override {
-        return remote_ != nullptr ? Lane::direct : messages_ ? Lane::message : Lane::none;
-    }
+    [[nodiscard]] Lane lane() const override { return remote_ ? Lane::direct : messages_ ? Lane::message : Lane::none; }
+    void settled() override { file_.close(); }
 
     // Called by the fabric with messages that its workers received for this link.
     void frames_arrived(const MessageHeader& header, Bytes bytes);
@@ -74,9 +74,8 @@ protected:
 private:
     UcxLink(UcxFabric& fabric, std::shared_ptr<UcxWorkers> workers) : fabric_(fabric), workers_(std::move(workers)) {}
     [[nodiscard]] Status make_region();
-    [[nodiscard]] Status connect_direct(Bytes address, Bytes key, std::uint64_t region);
+    [[nodiscard]] Status connect_direct(Bytes address, std::uint32_t pid, const ProcFile& mailbox);
     [[nodiscard]] Status connect_message(Bytes address);
-    void drop_direct();
     void send_coalesced(Traffic traffic);
 
     UcxFabric& fabric_;
@@ -84,14 +83,11 @@ private:
     std::uint64_t token_ = 0;
     std::uint64_t peer_token_ = 0;
     ByteBuffer offer_;
-    Region* region_ = nullptr;     // this end's region, which the peer writes
-    ucp_mem_h handle_ = nullptr;   // the handle of region_, if it is shared
-    MappedRegion private_region_;  // region_, if it is not shared
-    std::size_t key_bytes_ = 0;    // size of the key to region_
+    Descriptor file_;      // the file of region_, if it is shared, until the peer has mapped it
+    MappedRegion region_;  // this end's region, which the peer writes
 
-    Region* remote_ = nullptr;  // direct: the peer's region
+    MappedRegion remote_;  // direct: the peer's region
     ucp_ep_h shm_endpoint_ = nullptr;
-    ucp_rkey_h key_ = nullptr;
 
     std::unique_ptr<MessageMemory> messages_;  // null: the lane is direct
     ucp_ep_h tcp_endpoint_ = nullptr;

@@ -64,13 +64,13 @@ Result<std::shared_ptr<UcxContext>> UcxContext::open(Transport transport) {
     ucp_config_t* config = nullptr;
     if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
         return ucx_failure("read its settings", status);
-    // Mailboxes by posix only: sysv segments are created with mode 0660.
-    ucp_config_modify(config, "TLS", shm ? "posix,cma,self" : "tcp,self");
+    // Its queues by posix only: sysv segments are created with mode 0660.
+    ucp_config_modify(config, "TLS", shm ? "posix,self" : "tcp,self");
     if (!shm) ucp_config_modify(config, "NET_DEVICES", "lo");
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-    // TCP gets no RMA, because an emulated put would write to any address that the sender names.
-    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (shm ? UCP_FEATURE_RMA : 0U);
+    params.features =
+        UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;  // and no RMA: an emulated put writes to any address that the sender names
     params.name = shm ? "rove-shm" : "rove-tcp";
     const ucs_status_t initialised = ucp_init(&params, config, &self->handle_);
     ucp_config_release(config);
