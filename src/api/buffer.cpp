@@ -10,7 +10,7 @@
 #include "api/access.hpp"
 #include "base/log.hpp"
 #include "engine/here.hpp"
-#include "fabric/direct/proc_file.hpp"
+#include "fabric/proc_file.hpp"
 #include "node/built_ins.hpp"
 #include "program/callables.hpp"
 #include "program/residents.hpp"

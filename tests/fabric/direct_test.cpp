@@ -12,8 +12,8 @@
 #include <string>
 
 #include "base/descriptor.hpp"
-#include "fabric/direct/proc_file.hpp"
 #include "fabric/mapped_region.hpp"
+#include "fabric/proc_file.hpp"
 #include "fabrics.hpp"
 
 namespace rove::fabric {

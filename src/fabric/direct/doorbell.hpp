@@ -7,7 +7,7 @@
 // Threads: ring() and quiet() by any: each is one system call.
 #pragma once
 
-#include "fabric/direct/proc_file.hpp"
+#include "fabric/proc_file.hpp"
 
 namespace rove::fabric {
 

@@ -5,7 +5,7 @@
 
 #include "base/boot_id.hpp"
 #include "fabric/direct/lanes.hpp"
-#include "fabric/direct/region_file.hpp"
+#include "fabric/region_file.hpp"
 
 namespace rove::fabric {
 namespace {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/boot_id.hpp"
-#include "fabric/direct/region_file.hpp"
+#include "fabric/region_file.hpp"
 #include "fabric/ucx/fabric.hpp"
 
 namespace rove::fabric {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "fabric/direct/proc_file.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mapped_region.hpp"
+#include "fabric/proc_file.hpp"
 #include "fabric/ucx/worker.hpp"
 
 namespace rove::fabric {

@@ -1,4 +1,4 @@
-#include "fabric/direct/region_file.hpp"
+#include "fabric/region_file.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

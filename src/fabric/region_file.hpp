@@ -7,8 +7,8 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "fabric/direct/proc_file.hpp"
 #include "fabric/mapped_region.hpp"
+#include "fabric/proc_file.hpp"
 
 namespace rove::fabric {
 

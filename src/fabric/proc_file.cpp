@@ -1,4 +1,4 @@
-#include "fabric/direct/proc_file.hpp"
+#include "fabric/proc_file.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
