@@ -8,8 +8,6 @@ namespace rove::test {
 namespace {
 
 using control::Meetings;
-using control::Met;
-using control::Wanted;
 using SomePeer = std::shared_ptr<PeerState>;
 
 class MeetingsTest : public OpensMeetings {

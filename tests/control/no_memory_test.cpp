@@ -15,7 +15,6 @@ namespace rove::test {
 namespace {
 
 using control::LinkWatch;
-using wire::control::Goodbye;
 
 class ControlWithoutMemory : public ControlParts {
 protected:
