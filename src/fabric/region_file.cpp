@@ -46,12 +46,13 @@ Result<SharedRegion> make_shared_region() {
     return SharedRegion{std::move(file), std::move(memory)};
 }
 
-Result<MappedRegion> map_peers_region(std::uint32_t pid, const ProcFile& mailbox, std::uint64_t token) {
+Result<MappedRegion> map_peers_region(std::uint32_t pid, const ProcFile& mailbox, std::uint64_t token,
+                                      std::uint64_t own_token) {
     ROVE_TRY(const Descriptor file, mailbox.open(pid, S_IFREG));
     ROVE_CHECK(check_mailbox_file(file.number()));
     MappedRegion region = map_region(MAP_SHARED, file.number());
     if (!region) return fail(ErrorCode::unsupported, "the peer's mailbox cannot be mapped ({})", strerror(errno));
-    if (std::atomic_ref(region->owner).load(std::memory_order_relaxed) != token)
+    if (token == own_token || std::atomic_ref(region->owner).load(std::memory_order_relaxed) != token)
         return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
     populate(region.get(), sizeof(Region));
     return region;

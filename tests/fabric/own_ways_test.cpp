@@ -117,7 +117,20 @@ TEST(UcxSharedMemory, AnOfferThatPointsElsewhereIsRefused) {
         EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << at;
         EXPECT_EQ(Lane::none, other->lane());
     }
+    EXPECT_FALSE(mine->connect(mine->offer())) << "its own mailbox";
     EXPECT_TRUE(other->connect(mine->offer()));
+}
+
+// Both ends hear of what they can change, and may use another lane.
+TEST(UcxSharedMemory, AnOfferOfADirectLaneIsOfAnotherKind) {
+    const auto ucx = std::move(*open_ucx_fabric({.shm = true, .tcp = true}));
+    const auto local = std::move(*open_local_fabric({}));
+    const auto over_ucx = std::move(*ucx->open_link()), direct = std::move(*local->open_link());
+    for (const Status& status : {over_ucx->connect(direct->offer()), direct->connect(over_ucx->offer())}) {
+        ASSERT_FALSE(status);
+        EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << status.error().message();
+        EXPECT_NE(std::string::npos, status.error().message().find("--fabric")) << status.error().message();
+    }
 }
 
 // A peer may be killed between its offer and its meeting.

@@ -10,7 +10,7 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 3;
+constexpr std::uint8_t kOfferVersion = 3;  // none that an offer over UCX has had (ucx/link.cpp)
 
 }  // namespace
 
@@ -61,8 +61,7 @@ Status DirectLink::connect(Bytes peer_offer) {
         return fail(ErrorCode::invalid, "the peer's offer is malformed: it has {} bytes", peer_offer.size());
     if (boot != boot_id())
         return fail(ErrorCode::unsupported, "the two ends share no memory: they run on different machines");
-    ROVE_TRY(MappedRegion remote, map_peers_region(pid, mailbox, token));
-    if (token == token_) return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
+    ROVE_TRY(MappedRegion remote, map_peers_region(pid, mailbox, token, token_));
     ROVE_TRY(peers_bell_, Doorbell::open_peers(pid, bell));
     remote_ = std::move(remote);
     asleep_ = &remote_->asleep;

@@ -10,7 +10,7 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 3;
+constexpr std::uint8_t kOfferVersion = 4;  // none that an offer of a direct lane has had (direct/link.cpp)
 
 template <typename T>
 Bytes raw(const T& value) {
@@ -80,6 +80,7 @@ Status UcxLink::connect(Bytes peer_offer) {
     }
     if (workers_->worker(Transport::tcp) != nullptr && !tcp_address.empty())
         return connect_message(as_bytes(tcp_address));
+    if (direct.error().code() != ErrorCode::unsupported) return direct;
     return fail(ErrorCode::unsupported,
                 "no transport reaches the peer: {}; are both ends started with the same --fabric?",
                 direct.error().message());
@@ -88,7 +89,7 @@ Status UcxLink::connect(Bytes peer_offer) {
 // The mailbox is mapped as a direct lane's is, and not by UCX (ucp_ep_rkey_unpack): before openucx/ucx#10380 (1.13 is in Debian 12) that ended
 // this process by SIGSEGV where the peer had died since it made its offer; and it adds the offer's address to a base and checks nothing.
 Status UcxLink::connect_direct(Bytes address, std::uint32_t pid, const ProcFile& mailbox) {
-    ROVE_TRY(MappedRegion remote, map_peers_region(pid, mailbox, peer_token_));
+    ROVE_TRY(MappedRegion remote, map_peers_region(pid, mailbox, peer_token_, token_));
     ROVE_TRY(shm_endpoint_, workers_->worker(Transport::shm)->connect(address));
     remote_ = std::move(remote);
     asleep_ = &remote_->asleep;
