@@ -90,7 +90,8 @@ TEST_P(Deep, CallbacksThatWaitEnd) {
     }
 }
 
-// Whether they were as many in one thread as may be. Where the machine interrupts one, it counts as long, and the others run beside it.
+// True: as many functions waited at once as one thread may nest. If the machine interrupts one of them it counts as long, and then the others
+// run in other threads or wait in the mailbox, as they should; so the caller tries again.
 bool functions_that_ask_end(const TestFabric& on, const NodeOptions& of_server, const NodeOptions& of_caller) {
     constexpr int kMany = 5'000;
     go_on = false;

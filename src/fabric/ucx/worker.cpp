@@ -64,7 +64,7 @@ Result<std::shared_ptr<UcxContext>> UcxContext::open(Transport transport) {
     ucp_config_t* config = nullptr;
     if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
         return ucx_failure("read its settings", status);
-    // Its queues by posix only: sysv segments are created with mode 0660.
+    // UCX's queues are in posix memory only, because sysv segments are created with mode 0660.
     ucp_config_modify(config, "TLS", shm ? "posix,self" : "tcp,self");
     if (!shm) ucp_config_modify(config, "NET_DEVICES", "lo");
     ucp_params_t params{};
