@@ -63,7 +63,7 @@ void LinkEnds::lose(PeerState& peer, Error why) {
     lead_.tell_waiting();
 }
 
-// Each step is harmless the second time, and none lets go of anything before what it was for has happened.
+// Each step may be repeated without harm, and releases what it uses only after it has succeeded.
 void LinkEnds::clean_up(PeerState& peer) {
     peer.begin_end();
     log().info("{}: {} is gone: {}", name_(), who(peer), peer.gone());

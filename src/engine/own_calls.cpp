@@ -367,7 +367,7 @@ void OwnCalls::leave_memory(CallSlot& slot) noexcept try {
         free_memory_(**peer, slot.data());
     else if (!slot.error() || slot.error()->node() == Error::no_node)  // it was late, or cancelled
         untaken_.expect(slot.id(), peer->get());
-} catch (const std::bad_alloc&) {  // it stays on its node until this one goes
+} catch (const std::bad_alloc&) {  // the memory stays on its node until this node leaves
 }
 
 }  // namespace rove

@@ -32,6 +32,14 @@ Result<dev_t> device_of_own(mode_t kind) {
     return facts.st_dev;
 }
 
+// A file of a peer that cannot be opened, for the reason in errno.
+tl::unexpected<Error> not_opened(const std::string& path) {
+    if (errno == EMFILE || errno == ENFILE)
+        return fail(ErrorCode::overloaded, "{} cannot be opened ({}); raise the limit (ulimit -n)", path,
+                    strerror(errno));
+    return fail(ErrorCode::unsupported, "{} cannot be opened ({})", path, strerror(errno));
+}
+
 // The device and inode of an open file. Queries the kernel and not the file's own file system, which may never answer (FUSE).
 dev_t device_without_asking(int descriptor) {
     struct statx facts{};
@@ -65,14 +73,14 @@ ProcFile ProcFile::read_from(Reader& in) {
 Result<Descriptor> ProcFile::open(std::uint32_t pid, mode_t kind) const {
     const std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
     const Descriptor seen(::open(path.c_str(), O_PATH | O_CLOEXEC));
-    if (!seen.is_open()) return fail(ErrorCode::unsupported, "{} cannot be opened ({})", path, strerror(errno));
+    if (!seen.is_open()) return not_opened(path);
     ROVE_TRY(const dev_t wanted, device_of_own(kind));
     struct stat facts{};
     if (device_without_asking(seen.number()) != wanted || fstat(seen.number(), &facts) != 0 || facts.st_dev != device ||
         facts.st_ino != inode || facts.st_uid != geteuid())
         return fail(ErrorCode::unsupported, "{} is not the file that the peer's offer names", path);
     Descriptor opened(::open(fmt::format("/proc/self/fd/{}", seen.number()).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-    if (!opened.is_open()) return fail(ErrorCode::unsupported, "{} cannot be opened ({})", path, strerror(errno));
+    if (!opened.is_open()) return not_opened(path);
     return opened;
 }
 

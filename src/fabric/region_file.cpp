@@ -51,7 +51,9 @@ Result<MappedRegion> map_peers_region(std::uint32_t pid, const ProcFile& mailbox
     ROVE_TRY(const Descriptor file, mailbox.open(pid, S_IFREG));
     ROVE_CHECK(check_mailbox_file(file.number()));
     MappedRegion region = map_region(MAP_SHARED, file.number());
-    if (!region) return fail(ErrorCode::unsupported, "the peer's mailbox cannot be mapped ({})", strerror(errno));
+    if (!region)
+        return fail(errno == ENOMEM ? ErrorCode::overloaded : ErrorCode::unsupported,
+                    "the peer's mailbox cannot be mapped ({})", strerror(errno));
     if (token == own_token || std::atomic_ref(region->owner).load(std::memory_order_relaxed) != token)
         return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
     populate(region.get(), sizeof(Region));

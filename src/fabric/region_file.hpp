@@ -20,8 +20,9 @@ struct SharedRegion {
 // overloaded: no descriptor, or no memory.
 [[nodiscard]] Result<SharedRegion> make_shared_region();
 
-// Maps the region that process `pid` offers as `file`, and that has this token. `own_token`: of this end, whose region is none of a peer's.
-// unsupported: there is no such file, or it is not a region, not sealed, another user's, or has another token; overloaded: no more descriptors.
+// Maps the region that process `pid` offers as `file`, and that has this token. `own_token`: this end's, because a peer could offer this end's own
+// region. unsupported: there is no such file, or it is not a region, not sealed, another user's, or has another token. overloaded: no
+// descriptor, or no memory.
 [[nodiscard]] Result<MappedRegion> map_peers_region(std::uint32_t pid, const ProcFile& file, std::uint64_t token,
                                                     std::uint64_t own_token);
 

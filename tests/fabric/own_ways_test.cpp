@@ -1,4 +1,6 @@
 // The promises of single fabrics beyond the common list.
+#include <sys/resource.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -58,11 +60,13 @@ TEST(Chaos, CutsTheLinkAfterSoManyFrames) {
     EXPECT_EQ(nullptr, pair.link.a->reserve(Traffic::calls, wire::kHeaderBytes));
 }
 
-// Of memory that UCX shares with others, by the names that it gives it: an allocator has mappings of its own, a sanitizer's many.
+// Of mailboxes, and of memory that UCX shares with others, by their names: an allocator has mappings of its own, a sanitizer's many.
 std::size_t count_mappings() {
     std::ifstream maps("/proc/self/maps");
     std::size_t count = 0;
-    for (std::string line; std::getline(maps, line);) count += line.find("ucx_shm") != std::string::npos ? 1 : 0;
+    for (std::string line; std::getline(maps, line);)
+        for (const char* const name : {"ucx_shm", "rove-mailbox"})
+            count += line.find(name) != std::string::npos ? 1 : 0;
     return count;
 }
 std::size_t count_descriptors() {
@@ -121,7 +125,7 @@ TEST(UcxSharedMemory, AnOfferThatPointsElsewhereIsRefused) {
     EXPECT_TRUE(other->connect(mine->offer()));
 }
 
-// Both ends hear of what they can change, and may use another lane.
+// The error names the option that differs, and both ends may use another lane.
 TEST(UcxSharedMemory, AnOfferOfADirectLaneIsOfAnotherKind) {
     const auto ucx = std::move(*open_ucx_fabric({.shm = true, .tcp = true}));
     const auto local = std::move(*open_local_fabric({}));
@@ -130,6 +134,25 @@ TEST(UcxSharedMemory, AnOfferOfADirectLaneIsOfAnotherKind) {
         ASSERT_FALSE(status);
         EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << status.error().message();
         EXPECT_NE(std::string::npos, status.error().message().find("--fabric")) << status.error().message();
+    }
+}
+
+// That is no reason to take another lane without a word, or to look for a wrong option.
+TEST(UcxSharedMemory, AMailboxThatCannotBeOpenedForLackOfDescriptorsSaysSo) {
+    for (const bool tcp : {false, true}) {
+        const auto a = std::move(*open_ucx_fabric({.shm = true, .tcp = tcp}));
+        const auto b = std::move(*open_ucx_fabric({.shm = true, .tcp = tcp}));
+        const auto mine = std::move(*a->open_link());
+        const auto other = std::move(*b->open_link());
+        rlimit limit{};
+        ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+        const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};  // those that are open stay
+        ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+        const Status status = other->connect(mine->offer());
+        ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+        ASSERT_FALSE(status);
+        EXPECT_EQ(ErrorCode::overloaded, status.error().code()) << status.error().message();
+        EXPECT_NE(std::string::npos, status.error().message().find("ulimit -n")) << status.error().message();
     }
 }
 

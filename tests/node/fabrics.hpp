@@ -47,7 +47,7 @@ inline constexpr TestFabric kChaosThatCuts{
     .name = "chaos_that_cuts", .lane = "message", .opens_in_test = &open_chaos_that_cuts};
 inline constexpr TestFabric kShm{.name = "shm", .lane = "direct", .choice = FabricChoice::shm};
 inline constexpr TestFabric kTcp{.name = "tcp", .lane = "message", .choice = FabricChoice::tcp};
-inline constexpr TestFabric kUcx{.name = "ucx", .lane = "message", .choice = FabricChoice::ucx};
+inline constexpr TestFabric kUcx{.name = "ucx", .lane = "direct", .choice = FabricChoice::ucx};
 
 // Not kChaosThatCuts: there a call may end as disconnected.
 inline constexpr std::array kFabrics{kLoopback, kChaos, kShm, kTcp};

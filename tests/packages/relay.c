@@ -43,16 +43,22 @@ ROVE_ENTRY void relay_and_keep(rove_here* here, const void* payload, size_t size
     }
     const unsigned place = __atomic_fetch_add(&kept_count, 1, __ATOMIC_RELAXED);
     if (place < kKeptMax)
-        kept[place] = rove_keep(here);
+        __atomic_store_n(&kept[place], rove_keep(here), __ATOMIC_RELEASE);
     else
         rove_fail(here, "too many are kept");
 }
 
-// Ends all calls that relay_and_keep has kept on this node.
+// Ends all calls that relay_and_keep has kept on this node, and answers with their number, 4 bytes. Others may be kept meanwhile.
 ROVE_ENTRY void relay_release(rove_here* here, const void* payload, size_t size) {
-    (void)here, (void)payload, (void)size;
-    for (unsigned i = 0; i < kept_count && i < kKeptMax; ++i) rove_release(kept[i]);
-    kept_count = 0;
+    (void)payload, (void)size;
+    unsigned released = 0;
+    for (unsigned i = 0; i < kKeptMax; ++i) {
+        rove_here* const one = __atomic_exchange_n(&kept[i], NULL, __ATOMIC_ACQUIRE);
+        if (one == NULL) continue;
+        rove_release(one);
+        ++released;
+    }
+    rove_reply(here, &released, sizeof released);
 }
 
 // As relay, and answers with 64 KiB.

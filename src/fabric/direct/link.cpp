@@ -10,7 +10,7 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 3;  // none that an offer over UCX has had (ucx/link.cpp)
+constexpr std::uint8_t kOfferVersion = 3;  // differs from every version of a UCX link's offer (ucx/link.cpp)
 
 }  // namespace
 

@@ -10,7 +10,7 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 4;  // none that an offer of a direct lane has had (direct/link.cpp)
+constexpr std::uint8_t kOfferVersion = 4;  // differs from every version of a direct link's offer (direct/link.cpp)
 
 template <typename T>
 Bytes raw(const T& value) {
@@ -76,11 +76,10 @@ Status UcxLink::connect(Bytes peer_offer) {
     Status direct = fail(ErrorCode::unsupported, "the two ends share no memory");
     if (workers_->worker(Transport::shm) != nullptr && !shm_address.empty() && boot == boot_id()) {
         direct = connect_direct(as_bytes(shm_address), pid, mailbox);
-        if (direct) return {};
+        if (direct || direct.error().code() != ErrorCode::unsupported) return direct;
     }
     if (workers_->worker(Transport::tcp) != nullptr && !tcp_address.empty())
         return connect_message(as_bytes(tcp_address));
-    if (direct.error().code() != ErrorCode::unsupported) return direct;
     return fail(ErrorCode::unsupported,
                 "no transport reaches the peer: {}; are both ends started with the same --fabric?",
                 direct.error().message());

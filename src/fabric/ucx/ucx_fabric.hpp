@@ -1,4 +1,4 @@
-// The fabric over UCX: its shared memory if both ends can map it (direct lanes), otherwise its active messages over TCP.
+// The fabric over UCX: memory that both ends map, with UCX as the doorbell (direct lanes), otherwise its active messages over TCP.
 //
 // For trusted networks only: UCX writes to addresses that a message contains and keeps pointers in queues that peers write, so every
 // program that can reach one of its ports or queues is trusted with this process. UCX is in librove-ucx.so, which is opened only here: a
