@@ -368,10 +368,10 @@ void Node::unshare(const std::string& name) {
 }
 unsigned Node::poll(std::chrono::milliseconds wait) {
     const std::shared_ptr<NodeCore> core = core_;  // a callback may end the node
-    return usable(core).first_engine().poll(wait);
+    return usable(core).poll(wait);
 }
 void Node::wake() noexcept {
-    if (core_ && core_->is_usable()) core_->first_engine().interrupt();
+    if (core_ && core_->is_usable()) core_->interrupt();
 }
 const std::string& Node::address() const {
     return detail::present(core_.get()).address();

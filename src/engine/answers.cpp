@@ -29,7 +29,7 @@ void Answers::send(wire::FrameHeader reply, Bytes payload) noexcept {
     reply.kind = Kind::reply;
     if (reply.hops > 1) sender_.forget_sent_on(reply);  // it came back to this node, which had sent it on
     const wire::Frame frame{reply, {}, payload};
-    if (reply.node == routes_.id()) return own_calls_.on_reply(nullptr, frame);
+    if (reply.node == routes_.id()) return replies_.on_reply(nullptr, frame);
     sender_.route(frame);
 }
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "base/fork.hpp"
-#include "engine/own_calls.hpp"
 #include "engine/pieces.hpp"
+#include "engine/reply_receiver.hpp"
 #include "engine/room_waits.hpp"
 #include "peer/complaints.hpp"
 #include "peer/routes.hpp"
@@ -31,7 +31,7 @@ public:
         RoomWaits& rooms;
         Sender& sender;
         const Routes& routes;
-        OwnCalls& own_calls;
+        ReplyReceiver& replies;
         Complaints& complaints;
         std::function<std::string()> name;  // of this node, for messages
     };
@@ -41,7 +41,7 @@ public:
           rooms_(beside.rooms),
           sender_(beside.sender),
           routes_(beside.routes),
-          own_calls_(beside.own_calls),
+          replies_(beside.replies),
           complaints_(beside.complaints),
           name_(std::move(beside.name)) {}
 
@@ -79,7 +79,7 @@ private:
     RoomWaits& rooms_;
     Sender& sender_;
     const Routes& routes_;
-    OwnCalls& own_calls_;
+    ReplyReceiver& replies_;
     Complaints& complaints_;
     const std::function<std::string()> name_;
     const MakingProcess process_;

@@ -175,7 +175,7 @@ struct Dispatcher::AmongReplies {
         std::array<Take, wire::kKindRules.size()> takers{};
         const auto takes = [&takers](Kind kind, Take take) { takers[static_cast<std::size_t>(kind)] = take; };
         const auto on_answer = [](Dispatcher& self, PeerState& from, const wire::Frame& frame)
-                                   REQUIRES(lock_of<EngineLock>) { self.own_calls_.on_answer(from, frame); };
+                                   REQUIRES(lock_of<EngineLock>) { self.replies_.receive(from, frame); };
         takes(Kind::reply, on_answer);
         takes(Kind::part, on_answer);
         takes(Kind::bind, [](Dispatcher&, PeerState& from, const wire::Frame& frame)

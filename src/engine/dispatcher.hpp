@@ -46,7 +46,7 @@ public:
         CodeExchange& exchange;
         const FrameChecks& checks;
         FunctionFinder& functions;
-        OwnCalls& own_calls;
+        ReplyReceiver& replies;
         Answers& answers;
         PayloadParts& payload_parts;
         Gatherings& gatherings;
@@ -67,7 +67,7 @@ public:
           exchange_(beside.exchange),
           checks_(beside.checks),
           functions_(beside.functions),
-          own_calls_(beside.own_calls),
+          replies_(beside.replies),
           answers_(beside.answers),
           payload_parts_(beside.payload_parts),
           gatherings_(beside.gatherings),
@@ -144,7 +144,7 @@ private:
     CodeExchange& exchange_;
     const FrameChecks& checks_;
     FunctionFinder& functions_;
-    OwnCalls& own_calls_;
+    ReplyReceiver& replies_;
     Answers& answers_;
     PayloadParts& payload_parts_;
     Gatherings& gatherings_;

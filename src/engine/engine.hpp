@@ -8,12 +8,13 @@
 //   Runner        functions while they run, and how threads wait
 //   Answers       how calls of others are answered
 //   Caller        how this process's calls are sent; Sender, CodeExchange, RoomWaits and LocalFrames beside it
-//   OwnCalls      how they end, and who takes their results
+//   OwnCalls      how they end, and who takes their results; ReplyReceiver beside it
 //   Peers         whom the engine has met; LinkEnds beside it
+//   LeftFrames    what other engines of the node have left for this one
 //
-// A node may have several, and none knows of the others. What they share is the code cache, which has a place for each of them
+// A node may have several, and none takes another's lock. What they share is the code cache, which has a place for each of them
 // (code/leaders.hpp), and SharedState, whose parts have locks of their own. A link belongs to one engine, and so does its peer
-// (PeerState::engine), for as long as the node knows it. Bounds of what an engine owns (peers, calls, bytes that wait) are each engine's.
+// (PeerState::engine), for as long as the node knows it. An answer that arrives for another engine is left to that one (BetweenEngines). Bounds of what an engine owns (peers, calls, bytes that wait) are each engine's.
 //
 // Threads. One lock, the lead's, guards all state. One thread at a time leads (lead.hpp): it drains mailboxes and runs functions in place,
 // without the lock. Where a function runs long, another thread leads; its frame is held in the mailbox until it ends. Long functions
@@ -49,6 +50,7 @@ public:
         const NodeOptions& options;
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
         SharedState& shared;
+        unsigned index;                 // among the node's engines, from 0
         const FunctionId& free_memory;  // what every node has
         // Meets the peer again at that address, in that time. Without the lock.
         std::function<Result<std::shared_ptr<PeerState>>(const std::string& address,
@@ -57,6 +59,7 @@ public:
         std::function<std::string()> name;  // of the node, for messages
     };
     explicit Engine(Beside beside);
+    ~Engine() { between_.wake_by(index_, nullptr); }
     Engine(const Engine&) = delete;
 
     // ---- its beginning
@@ -135,6 +138,8 @@ private:
     const NodeOptions& options_;
     const std::function<std::string()> name_;
     const MakingProcess process_;
+    BetweenEngines& between_;
+    const unsigned index_;
     std::atomic<bool> stopped_{false};
     std::unique_ptr<fabric::Fabric> fabric_;
     const std::shared_ptr<SpareMemory> spare_memory_ = std::make_shared<SpareMemory>();  // for what comes in parts
@@ -145,16 +150,19 @@ private:
     OwnThreads own_threads_;
     Runner runner_;
     LocalFrames local_;
+    const OtherEngines others_;
     Routes routes_;
     Peers peers_;
     Sender sender_ GUARDED_BY(lock_of<EngineLock>);
     CodeExchange exchange_ GUARDED_BY(lock_of<EngineLock>);
     RoomWaits rooms_;
     OwnCalls own_calls_;
+    ReplyReceiver replies_;
     Answers answers_;
     FrameChecks checks_;
     PayloadParts payload_parts_ GUARDED_BY(lock_of<EngineLock>);
     LinkEnds link_ends_;
+    LeftFrames left_;
     FunctionFinder finder_ GUARDED_BY(lock_of<EngineLock>);
     Gatherings gatherings_;
     Dispatcher dispatcher_;

@@ -120,10 +120,15 @@ void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) 
         peer.sends.sent_on.take_untaken(peer.link()->lines_credited(Traffic::calls), end);
         absent_.had_taken(peer.id(), peer.sends.sent_on);
     }
-    for (PeerState* const other : routes_.members())
-        if (other != nullptr) other->sends.sent_on.left(peer.back());
+    caller_left(peer.back());
+    others_.leave_to_all(LeftForEngine::What::caller_left, {.node = peer.back()});
     absent_.caller_left(peer.back());
     end_orphans();
+}
+
+void LinkEnds::caller_left(NodeId name) {
+    for (PeerState* const member : routes_.members())
+        if (member != nullptr) member->sends.sent_on.left(name);
 }
 
 // Takes the replies that had arrived when the link ended. No more than the ring holds, because a direct peer may keep
@@ -132,7 +137,7 @@ void LinkEnds::take_last_replies(PeerState& peer) {
     wire::Frame frame;
     for (std::uint64_t taken = 0; taken < fabric::kRingLines && peer.link()->next(Traffic::replies, frame); ++taken) {
         if (checks_.wrong_with(peer, frame, Traffic::replies)) return;
-        if (wire::is_answer(frame.header.kind)) own_calls_.on_answer(peer, frame);
+        if (wire::is_answer(frame.header.kind)) replies_.receive(peer, frame);
         peer.link()->release(Traffic::replies);
     }
 }

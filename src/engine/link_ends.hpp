@@ -35,10 +35,12 @@ public:
         Runner& runner;
         HousekeepingClock& housekeeping;
         Routes& routes;
+        const OtherEngines& others;
         AbsentMembers& absent;
         const FrameChecks& checks;
         Answers& answers;
         OwnCalls& own_calls;
+        ReplyReceiver& replies;
         CodeExchange& exchange;
         PayloadParts& payload_parts;
         Services services;
@@ -50,10 +52,12 @@ public:
           runner_(beside.runner),
           housekeeping_(beside.housekeeping),
           routes_(beside.routes),
+          others_(beside.others),
           absent_(beside.absent),
           checks_(beside.checks),
           answers_(beside.answers),
           own_calls_(beside.own_calls),
+          replies_(beside.replies),
           exchange_(beside.exchange),
           payload_parts_(beside.payload_parts),
           services_(beside.services),
@@ -69,6 +73,9 @@ public:
     void clean_up(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
     void end_orphans() REQUIRES(lock_of<EngineLock>);
+
+    // A peer of that name, of this engine or of another one, has gone: forgets its calls that were sent on to peers of this engine.
+    void caller_left(NodeId name) REQUIRES(lock_of<EngineLock>);
 
     // Whether the peer's goodbye, with the reason, may still arrive.
     [[nodiscard]] static bool awaits_goodbye(PeerState& peer) REQUIRES(lock_of<EngineLock>);
@@ -94,10 +101,12 @@ private:
     Runner& runner_;
     HousekeepingClock& housekeeping_;
     Routes& routes_;
+    const OtherEngines& others_;
     AbsentMembers& absent_;
     const FrameChecks& checks_;
     Answers& answers_;
     OwnCalls& own_calls_;
+    ReplyReceiver& replies_;
     CodeExchange& exchange_;
     PayloadParts& payload_parts_;
     const Services services_;

@@ -1,94 +1,17 @@
 #include "engine/own_calls.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "peer/names.hpp"
-#include "program/callables.hpp"
-#include "wire/kinds.hpp"
 
 namespace rove {
 
 using fabric::Traffic;
 
-namespace {
-
-// The peer has no function of that name, and what it answers says so.
-std::string why_lacking(const detail::Callable& function, const std::string& answered) {
-    const Result<const detail::Callable::Code*> code = detail::code_of(function);
-    return fmt::format("{}: {}: {}", function.name, answered, code ? (*code)->why_not : code.error().message());
-}
-
-}  // namespace
-
 // ---- what arrives
 
-// The peer that was called may answer, and so may any member if both are members, because members send calls on.
-bool OwnCalls::may_answer(const PeerState& from, const CallSlot& slot) {
-    return slot.peer == &from || (from.is_fellow() && (slot.peer == nullptr || slot.peer->is_fellow()));
-}
-
-void OwnCalls::on_answer(PeerState& from, const wire::Frame& frame) {
-    static_assert(std::ranges::all_of(wire::kKindRules, [](const wire::KindRule& each) {
-        return wire::is_answer(each.kind) == (each.kind == wire::Kind::reply || each.kind == wire::Kind::part);
-    }));
-    if (frame.header.kind == wire::Kind::part)
-        on_reply_part(from, frame);
-    else
-        on_reply(&from, frame);
-}
-
-void OwnCalls::on_reply(PeerState* from, const wire::Frame& frame) {
-    const wire::FrameHeader& header = frame.header;
-    const bool mine = header.node == (from != nullptr ? from->my_id() : routes_.id());
-    if (!mine) return sender_.pass_reply_on(*from, frame);  // what this node tells itself is its own
-    CallSlot* slot = table_.flying({header.call, header.generation});
-    if (slot == nullptr) return on_late_reply(from, frame);
-    if (from != nullptr && !may_answer(*from, *slot)) return;
-    if ((header.flags & wire::kError) != 0) {
-        std::string_view message = as_text(frame.payload).substr(0, wire::kErrorBytesMax), type;
-        if (const std::size_t zero = message.find('\0');
-            (header.flags & wire::kThrown) != 0 && zero != std::string_view::npos) {
-            type = message.substr(0, zero);
-            message.remove_prefix(zero + 1);
-        }
-        try {
-            std::string words(message);
-            if (slot->not_shipped != nullptr && (header.flags & wire::kThrown) == 0 &&
-                static_cast<ErrorCode>(header.status) == ErrorCode::unsupported)
-                words = why_lacking(*slot->not_shipped, words);
-            slot->end(Error::reported(static_cast<ErrorCode>(header.status), std::move(words), header.handle,
-                                      std::string(type)));
-        } catch (const std::bad_alloc&) {  // for its words
-            slot->end(Error(static_cast<ErrorCode>(header.status), "no memory"));
-        }
-    } else {
-        slot->node = header.handle;
-        slot->ran = static_cast<RanAs>(header.status);
-        slot->hops = header.hops;
-        if ((header.flags & wire::kParts) != 0)
-            slot->end_reassembled();
-        else
-            table_.end(*slot, frame.payload);
-    }
-    ended(*slot);
-}
-
-void OwnCalls::on_reply_part(PeerState& from, const wire::Frame& frame) {
-    if (frame.header.node != from.my_id()) return sender_.route(frame);
-    CallSlot* slot = table_.flying({frame.header.call, frame.header.generation});
-    if (slot == nullptr || !may_answer(from, *slot)) return;  // late, or somebody else's to answer
-    const auto part = wire::copy_of<wire::Part>(frame.extra);
-    const auto parts = part.total_bytes > wire::kMessageBytesMax
-                           ? CallTable::Reassembled::wrong
-                           : table_.reassemble(*slot, part.offset, part.total_bytes, frame.payload);
-    if (parts == CallTable::Reassembled::wrong)
-        from.link()->break_with(Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
-    if (parts == CallTable::Reassembled::ended) ended(*slot);  // the other parts, and the reply, are late then
-}
-
 // To a call that was forgotten, or has ended without it: because it was late, was cancelled, or a node on the way went.
-void OwnCalls::on_late_reply(PeerState* from, const wire::Frame& frame) {
+void OwnCalls::came_late(PeerState* from, const wire::Frame& frame) {
     const CallId id{frame.header.call, frame.header.generation};
     CallSlot* const slot = table_.find(id);
     const bool waits = slot != nullptr && slot->peer == from && std::exchange(slot->brings_memory, false);

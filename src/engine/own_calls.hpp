@@ -1,5 +1,5 @@
-// OwnCalls: the calls that this process has in flight, those of functions that run here among them: how their answers arrive, how their time
-// ends, and how threads wait for their results and take them. How calls are sent is Caller's.
+// OwnCalls: the calls that this process has in flight, those of functions that run here among them: how their time ends, and how threads
+// wait for their results and take them. How calls are sent is Caller's, and how their answers arrive ReplyReceiver's.
 //
 // Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it.
 //
@@ -19,8 +19,6 @@
 #include "peer/calls.hpp"
 #include "peer/peer_list.hpp"
 #include "peer/peer_state.hpp"
-#include "peer/routes.hpp"
-#include "peer/sender.hpp"
 #include "peer/untaken_memory.hpp"
 
 namespace rove {
@@ -35,8 +33,6 @@ public:
         Lead& lead;
         Lead::Duties& duties;  // the leader's
         Runner& runner;
-        Sender& sender;
-        const Routes& routes;
         const std::unique_ptr<fabric::Fabric>& fabric;
         const PeerList& peers;
         const std::shared_ptr<SpareMemory>& spare_memory;
@@ -44,20 +40,18 @@ public:
         std::function<void(const Run&, const CallSlot::Notify&)> call_back;  // without the lock; nothing leaves it
         std::function<void(PeerState&, Bytes place)> free_memory;  // on the peer, by what its allocation answered
     };
-    OwnCalls(Beside beside, std::uint32_t first_generation)
+    OwnCalls(Beside beside, Generations generations)
         : options_(beside.options),
           lead_(beside.lead),
           duties_(beside.duties),
           runner_(beside.runner),
-          sender_(beside.sender),
-          routes_(beside.routes),
           fabric_(beside.fabric),
           peers_(beside.peers),
           spare_memory_(beside.spare_memory),
           name_(std::move(beside.name)),
           call_back_(std::move(beside.call_back)),
           free_memory_(std::move(beside.free_memory)),
-          table_(first_generation, spare_memory_) {}
+          table_(generations, spare_memory_) {}
 
     // ---- beginning: for whoever sends them
     [[nodiscard]] CallTable& table() REQUIRES(lock_of<EngineLock>) { return table_; }
@@ -68,13 +62,14 @@ public:
         return call;
     }
 
-    // ---- what arrives
-    // A frame of a kind that is an answer (wire::is_answer).
-    void on_answer(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
-    // `from`: null: this node's own answer.
-    void on_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
-    // A piece of a result that is larger than a frame.
-    void on_reply_part(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    // ---- what arrives: for ReplyReceiver
+    // The call has ended: notifies whoever waits.
+    void ended(CallSlot& slot) REQUIRES(lock_of<EngineLock>) {
+        if (slot.notify.function != nullptr) table_.add_to_tell(slot);
+        lead_.tell_waiting();
+    }
+    // A reply to a call that was forgotten, or has ended without it. `from`: null: it came from no peer of this engine.
+    void came_late(PeerState* from, const wire::Frame& reply) REQUIRES(lock_of<EngineLock>);
     // The peer is gone: calls to it end so, and the memory that they would have brought is gone with it.
     void peer_left(const PeerState& peer, const Error& why) REQUIRES(lock_of<EngineLock>);
     // No call begins any more, and those in flight end so.
@@ -134,13 +129,7 @@ private:
         TrimAtEnd memory;
         [[gnu::always_inline]] ~Afterwards() = default;  // each call has one
     };
-    void ended(CallSlot& slot) REQUIRES(lock_of<EngineLock>) {
-        if (slot.notify.function != nullptr) table_.add_to_tell(slot);
-        lead_.tell_waiting();
-    }
     void limit_sent(CallId call, TimePoint deadline) REQUIRES(lock_of<EngineLock>);
-    void on_late_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool has_ended(CallId id) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool wait_for(Lock& lock, CallId id, Deadline deadline) REQUIRES(lock_of<EngineLock>);
     void wait_into(Lock& lock, CallId id, const ResultSink& sink) REQUIRES(lock_of<EngineLock>);
@@ -158,8 +147,6 @@ private:
     Lead& lead_;
     Lead::Duties& duties_;
     Runner& runner_;
-    Sender& sender_;
-    const Routes& routes_;
     const std::unique_ptr<fabric::Fabric>& fabric_;
     const PeerList& peers_;
     const std::shared_ptr<SpareMemory>& spare_memory_;

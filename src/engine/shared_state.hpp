@@ -7,6 +7,7 @@
 #include <array>
 
 #include "peer/absent_members.hpp"
+#include "peer/between_engines.hpp"
 #include "peer/complaints.hpp"
 #include "peer/node_ids.hpp"
 #include "peer/own_functions.hpp"
@@ -15,9 +16,10 @@
 namespace rove {
 
 struct SharedState {
-    explicit SharedState(std::size_t buffer_bytes_max) : memory(buffer_bytes_max) {}
+    SharedState(unsigned engines, std::size_t buffer_bytes_max) : between(engines), memory(buffer_bytes_max) {}
 
     NodeIds ids;
+    BetweenEngines between;
     Complaints complaints;  // of peers
     AbsentMembers absent;   // members without a link
     OwnFunctions own_functions;

@@ -29,6 +29,7 @@ unsigned Turns::work(Lead::Turn& turn) try {
         progress_in_ = kProgressSteps;
         if (fabric_->progress() > 0) handled += 1 + serve_all(turn);
     }
+    if (left_.has_any() && !lead_.lost(turn)) handled += left_.take();
     if (!local_.is_empty() && !lead_.lost(turn) && turn.runs_functions()) handled += dispatcher_.serve_local(turn);
     was_cut_short_ = lead_.lost(turn);
     if (!was_cut_short_) handled += tend(turn, handled);
@@ -100,7 +101,7 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
     };
     if (turn.runs_functions()) no_later_than_held(local_.parked());
     rest.restless = (local_.parked() && !local_.parked()->waits_for_thread()) || !rooms_.is_empty();
-    rest.pending = !local_.is_empty() && !local_.parked() && turn.runs_functions();
+    rest.pending = (!local_.is_empty() && !local_.parked() && turn.runs_functions()) || left_.has_any();
     for (const auto& peer : peers_.all()) {
         if (!peer->link()) continue;
         const bool ended = peer->link()->broken() != nullptr;
@@ -210,7 +211,8 @@ unsigned Turns::give_back_memory(Lead::Turn& turn, TimePoint now) {
 // ---- for a run that reads its payload while it leads
 
 bool Turns::others_wait(const PeerState& read, TimePoint now) {
-    if (lead_.wakes().was_woken() || own_calls_.has_ends_to_tell() || !rooms_.is_empty() || !local_.is_empty())
+    if (lead_.wakes().was_woken() || own_calls_.has_ends_to_tell() || !rooms_.is_empty() || !local_.is_empty() ||
+        left_.has_any())
         return true;
     if (const auto first = own_calls_.first_deadline(); first && *first <= now) return true;
     for (const auto& peer : peers_.all()) {

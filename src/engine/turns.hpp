@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "engine/dispatcher.hpp"
+#include "engine/left_frames.hpp"
 #include "engine/peers.hpp"
 #include "services/service.hpp"
 
@@ -25,6 +26,7 @@ public:
         LinkEnds& link_ends;
         Dispatcher& dispatcher;
         LocalFrames& local;
+        LeftFrames& left;
         OwnCalls& own_calls;
         RoomWaits& rooms;
         PayloadParts& payload_parts;
@@ -41,6 +43,7 @@ public:
           link_ends_(beside.link_ends),
           dispatcher_(beside.dispatcher),
           local_(beside.local),
+          left_(beside.left),
           own_calls_(beside.own_calls),
           rooms_(beside.rooms),
           payload_parts_(beside.payload_parts),
@@ -77,6 +80,7 @@ private:
     LinkEnds& link_ends_;
     Dispatcher& dispatcher_;
     LocalFrames& local_;
+    LeftFrames& left_;
     OwnCalls& own_calls_;
     RoomWaits& rooms_;
     PayloadParts& payload_parts_;

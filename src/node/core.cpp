@@ -24,6 +24,9 @@ namespace rove {
 
 namespace {
 
+// How long a thread that polls several engines waits for each before it serves the others again.
+constexpr auto kPollSlice = std::chrono::milliseconds(1);
+
 Result<std::unique_ptr<fabric::Fabric>> open_fabric(FabricChoice choice) {
     if (choice == FabricChoice::ucx) return fabric::open_ucx_fabric({});
     return fabric::open_local_fabric({.direct = choice != FabricChoice::tcp, .stream = choice != FabricChoice::shm});
@@ -37,7 +40,9 @@ bool prepare_libsodium() {
 }  // namespace
 
 NodeCore::NodeCore(NodeOptions options, std::size_t engines)
-    : options_(std::move(options)), shared_(options_.buffer_bytes_max), engines_(make_engines(engines)) {
+    : options_(std::move(options)),
+      shared_(static_cast<unsigned>(engines), options_.buffer_bytes_max),
+      engines_(make_engines(engines)) {
     options_.grace = std::min(options_.grace, kOptionTimeMax);
     options_.connect_timeout = std::min(options_.connect_timeout, kOptionTimeMax);
 }
@@ -50,6 +55,7 @@ std::vector<std::unique_ptr<Engine>> NodeCore::make_engines(std::size_t count) {
                            .options = options_,
                            .cache = cache_,
                            .shared = shared_,
+                           .index = static_cast<unsigned>(made.size()),
                            .free_memory = built_ins().free,
                            .meet = [this](const std::string& at, const std::shared_ptr<PeerState>& peer,
                                           Deadline deadline) { return control_->connect(at, peer, deadline); },
@@ -147,10 +153,32 @@ Result<std::shared_ptr<PeerState>> NodeCore::linked(NodeId to) {
 }
 
 Engine& NodeCore::engine_towards(NodeId to, Engine& here) {
-    if (engines_.size() == 1 || to == id() || here.peers().linked(to)) return here;
-    for (const auto& each : engines_)
-        if (each->peers().linked(to)) return *each;
-    return here;
+    if (engines_.size() == 1 || to == id()) return here;
+    const auto linked = shared_.between.with_link(to);
+    return linked ? *engines_[*linked] : here;
+}
+
+Engine& NodeCore::engine_to_answer(const wire::CallContext& call, Engine& here) {
+    if (engines_.size() == 1) return here;
+    const auto engine =
+        call.node == id() ? shared_.between.with_call(call.generation) : here.routes().with_way(call.node);
+    return engine ? *engines_[*engine] : here;
+}
+
+// Several engines are served in turns: a thread leads one at a time.
+unsigned NodeCore::poll(std::chrono::milliseconds wait) {
+    if (engines_.size() == 1) return first_engine().poll(wait);
+    const Deadline until = wait.count() < 0 ? std::nullopt : deadline_of(detail::ns_of(wait));
+    unsigned handled = 0;
+    for (auto slice = std::chrono::milliseconds(0);; slice = kPollSlice) {
+        for (const auto& each : engines_) handled += each->poll(handled > 0 ? std::chrono::milliseconds(0) : slice);
+        if (handled > 0 || polls_interrupted_.exchange(false) || (until && Clock::now() >= *until)) return handled;
+    }
+}
+
+void NodeCore::interrupt() noexcept {
+    polls_interrupted_ = true;
+    for (const auto& each : engines_) each->interrupt();
 }
 
 bool NodeCore::knows_owner(NodeId owner) const {

@@ -49,8 +49,7 @@ public:
 
     // ---- its parts; whatever takes a lock is said there
     [[nodiscard]] std::span<const std::unique_ptr<Engine>> engines() const { return engines_; }
-    // The node's choice, for what concerns no peer, no call and no running function: the first. Threads of the program that poll the node
-    // lead this one.
+    // The node's choice, for what concerns no peer, no call and no running function: the first.
     [[nodiscard]] Engine& first_engine() { return *engines_.front(); }
     [[nodiscard]] NodeIds& ids() { return shared_.ids; }
     // What the functions that every node has work on (built_ins.hpp).
@@ -67,10 +66,15 @@ public:
 
     // ---- for threads of the program
     [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address) EXCLUDES(lock_of<EngineLock>);
+    // As Engine::poll and Engine::interrupt, for all engines.
+    unsigned poll(std::chrono::milliseconds wait) EXCLUDES(lock_of<EngineLock>);
+    void interrupt() noexcept;
     // The peer that functions on this node reach by that id, whichever engine has the link. As Peers::linked.
     [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to) EXCLUDES(lock_of<EngineLock>);
     // The engine over whose link functions that run on `here` call that node. `here`, where it is this node, or none has a link.
-    [[nodiscard]] Engine& engine_towards(NodeId to, Engine& here) EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] Engine& engine_towards(NodeId to, Engine& here);
+    // The engine by which functions that run on `here` answer that call: it has the link towards the caller, or has made the call itself.
+    [[nodiscard]] Engine& engine_to_answer(const wire::CallContext& call, Engine& here);
     // As Peers::knows_owner and Peers::reaches.
     [[nodiscard]] bool knows_owner(NodeId owner) const EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] bool reaches(NodeId node, std::string_view address) const EXCLUDES(lock_of<EngineLock>);
@@ -99,6 +103,7 @@ private:
     static void remember(const std::shared_ptr<NodeCore>& core);
 
     std::atomic<bool> shut_down_{false};
+    std::atomic<bool> polls_interrupted_{false};  // of several engines
     const MakingProcess process_;
     NodeOptions options_;
     std::string address_;

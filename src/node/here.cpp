@@ -102,7 +102,9 @@ int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) n
         here->ended = true;
         return ROVE_OK;
     }
-    return end_or_no_memory(here, [&] { return here->engine->answers().reply(here->call, here->ran, data); });
+    return end_or_no_memory(here, [&] {
+        return here->node().engine_to_answer(here->call, *here->engine).answers().reply(here->call, here->ran, data);
+    });
 }
 
 int rove_fail(rove_here* here, const char* message) noexcept {

@@ -42,7 +42,7 @@ void CallTable::grow() {
     free_.reserve(first + kChunk);  // what may fail comes first
     chunks_.push_back(std::make_unique<Chunk>());
     for (std::size_t i = kChunk; i > 0; --i) {
-        slot(first + i - 1).generation = first_generation_;
+        slot(first + i - 1).generation = generations_.first;
         slot(first + i - 1).index = static_cast<std::uint16_t>(first + i - 1);
         free_.push_back(static_cast<std::uint16_t>(first + i - 1));
     }
@@ -101,7 +101,7 @@ void CallTable::release(CallSlot& slot) {
     if (slot.state == CallSlot::State::free) return;
     if (slot.is_to_be_told_) take_out(slot);
     slot.state = CallSlot::State::free;
-    ++slot.generation;
+    slot.generation += generations_.step;
     slot.small_bytes_ = 0;
     reassembled_bytes_ -= std::exchange(slot.room_, 0);
     slot.so_far_ = InParts(0);

@@ -116,14 +116,18 @@ private:
     std::multimap<TimePoint, CallId>::iterator timer_;  // where timed_
 };
 
+// Of the calls of one slot: random at first, so that a reply meant for an earlier process on this address finds nothing, and then by steps, which
+// leave the engine that they tell (BetweenEngines::with_call).
+struct Generations {
+    Generations(std::uint32_t first_one, std::uint32_t step_between = 1) : first(first_one), step(step_between) {}
+    std::uint32_t first, step;
+};
+
 class CallTable {
 public:
-    explicit CallTable(std::uint32_t first_generation,
-                       std::shared_ptr<SpareMemory> memory = std::make_shared<SpareMemory>(),
+    explicit CallTable(Generations generations, std::shared_ptr<SpareMemory> memory = std::make_shared<SpareMemory>(),
                        std::size_t reassembled_bytes_max = kReassembledBytesMax)
-        : first_generation_(first_generation),
-          memory_(std::move(memory)),
-          reassembled_bytes_max_(reassembled_bytes_max) {}
+        : generations_(generations), memory_(std::move(memory)), reassembled_bytes_max_(reassembled_bytes_max) {}
 
     [[nodiscard]] Result<CallId> begin(PeerState* peer);  // overloaded: kCallsMax in flight
     // The flying slot a reply belongs to, or null: ended, or of an older generation.
@@ -193,8 +197,7 @@ private:
     [[nodiscard]] Error no_room_for(std::size_t total) const;
     [[nodiscard]] static Reassembled give_to_sink(CallSlot& slot, std::size_t total, Bytes part);
 
-    std::uint32_t
-        first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
+    Generations generations_;
     std::shared_ptr<SpareMemory> memory_;  // for results in parts
     std::size_t reassembled_bytes_max_;
     std::vector<std::unique_ptr<Chunk>> chunks_;

@@ -27,6 +27,12 @@ void Routes::enter(PeerState& peer) {
         if (members_.size() <= peer.id()) members_.resize(peer.id() + 1, nullptr);
         members_[peer.id()] = &peer;
     }
+    others_.entered(peer.back());
+}
+
+NodeId Routes::way_to(NodeId node) const {
+    const bool has_own_name = is_client(node) ? is_home_of(node) : (node & kForeignBit) != 0;
+    return has_own_name ? node : home_of(node);
 }
 
 void Routes::leave(const PeerState& peer) {
@@ -37,6 +43,7 @@ void Routes::leave(const PeerState& peer) {
     };
     erase(clients_, peer.id());
     erase(foreign_, peer.back());
+    others_.left(peer.back());
 }
 
 PeerState* Routes::to(NodeId node) const {

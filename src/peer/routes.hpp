@@ -1,5 +1,5 @@
-// Routes: to which of an engine's peers a frame for a node is sent. Peers of the node's other engines are not among them: their states are
-// under another lock.
+// Routes: to which of an engine's peers a frame for a node is sent. Peers of the node's other engines are not among them, because their states
+// are under another lock: with_way() says which engine has such a one.
 //
 // A frame names a node in one of three ways: a member by its dense id, a client by the id that its home node gave it, and a node of which
 // this one is a client by a name that only this node uses (`foreign`), because that node's dense id may be a member's here as well.
@@ -9,12 +9,14 @@
 // Invariant: each peer that is entered has a link, and is found under exactly one name, PeerState::back.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "base/ids.hpp"
 #include "lead/engine_lock.hpp"
+#include "peer/between_engines.hpp"
 #include "peer/node_ids.hpp"
 
 namespace rove {
@@ -27,7 +29,7 @@ struct FrameHeader;
 
 class Routes {
 public:
-    explicit Routes(NodeIds& node) : node_(node) {}
+    Routes(NodeIds& node, const OtherEngines& others) : node_(node), others_(others) {}
 
     // ---- of the whole node
     [[nodiscard]] NodeId id() const { return node_.id(); }
@@ -51,19 +53,25 @@ public:
     }
     // By dense id, null where there is no link.
     [[nodiscard]] std::span<PeerState* const> members() const REQUIRES(lock_of<EngineLock>) { return members_; }
+    // Of any engine of this node.
     [[nodiscard]] bool has_client(NodeId client) const REQUIRES(lock_of<EngineLock>) {
-        return clients_.contains(client);
+        return clients_.contains(client) || others_.with_link(client);
     }
     // Whether a frame that the peer has sent is for another node, to which this one sends it on: see wire::Routed.
     [[nodiscard]] bool sends_on(const PeerState& from, const wire::FrameHeader& header) const
         REQUIRES(lock_of<EngineLock>);
+    // Another engine of this node, which has a link over which frames for that node are sent.
+    [[nodiscard]] std::optional<unsigned> with_way(NodeId node) const { return others_.with_link(way_to(node)); }
     // A client whose home this node is.
-    [[nodiscard]] bool is_home_of(NodeId node) const REQUIRES(lock_of<EngineLock>) { return home_of(node) == id(); }
+    [[nodiscard]] bool is_home_of(NodeId node) const { return home_of(node) == id(); }
 
 private:
+    // The name of the peer to which frames for that node are sent.
+    [[nodiscard]] NodeId way_to(NodeId node) const;
     void forget_last() REQUIRES(lock_of<EngineLock>);
 
     NodeIds& node_;
+    const OtherEngines& others_;
     std::vector<PeerState*> members_ GUARDED_BY(lock_of<EngineLock>);
     std::unordered_map<NodeId, PeerState*> clients_ GUARDED_BY(lock_of<EngineLock>);  // of this node
     std::unordered_map<NodeId, PeerState*> foreign_ GUARDED_BY(lock_of<EngineLock>);

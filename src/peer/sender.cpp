@@ -116,9 +116,14 @@ void Sender::pass_reply_on(PeerState& from, const wire::Frame& reply) {
 
 // A call that was sent on more than once may be among those of several members.
 void Sender::forget_sent_on(const wire::FrameHeader& call) {
+    forget_sent_on_here(call);
+    absent_.answered(call);
+    others_.leave_to_all(LeftForEngine::What::answered, call);
+}
+
+void Sender::forget_sent_on_here(const wire::FrameHeader& call) {
     for (PeerState* const member : routes_.members())
         if (member != nullptr) (void)member->sends.sent_on.answered(call.node, call.call, call.generation);
-    absent_.answered(call);
 }
 
 // An answer to a node that cannot be reached is lost if there is no memory to keep it.
@@ -128,6 +133,12 @@ void Sender::route(const wire::Frame& frame) noexcept try {
     if (peer != nullptr && (send_or_cut(*peer, header, frame.extra, frame.payload) || !peer->is_member())) return;
     // The home of its caller may be met again: a reply waits for that. Otherwise its caller is gone, and so is the call.
     if (!wire::is_answer(header.kind)) return;
+    if (const auto engine = peer == nullptr ? routes_.with_way(header.node) : std::nullopt) {
+        if (!others_.leave(*engine, LeftForEngine::What::to_caller, frame))
+            complaints_.say(name_(), fmt::format("the answer to a call of {} is lost: too many wait to be passed on",
+                                                 who(header.node, {})));
+        return;
+    }
     const NodeId home = home_of(header.node);
     if (peer != nullptr)
         absent_.lost(home, peer->identity().process, who(*peer) + " cannot be reached");  // clean_up() says why

@@ -27,6 +27,7 @@ public:
     struct Beside {
         const PeerList& peers;
         const Routes& routes;
+        const OtherEngines& others;
         AbsentMembers& absent;
         Complaints& complaints;
         std::function<std::string()> name;  // of this node, for messages
@@ -35,6 +36,7 @@ public:
     explicit Sender(Beside beside)
         : peers_(beside.peers),
           routes_(beside.routes),
+          others_(beside.others),
           absent_(beside.absent),
           complaints_(beside.complaints),
           name_(std::move(beside.name)),
@@ -51,12 +53,15 @@ public:
         REQUIRES(lock_of<EngineLock>);
     // Sends what waits, as far as there is room. Returns how many frames that were.
     unsigned flush(PeerState& peer) REQUIRES(lock_of<EngineLock>);
-    // Sends a frame on its way to another node. Replies for a member without a link are kept until it is met again; what has no way is lost.
+    // Sends a frame on its way to another node, or leaves it to the engine that has a link there. Replies for a member without a link are kept
+    // until it is met again; what has no way is lost.
     void route(const wire::Frame& frame) noexcept REQUIRES(lock_of<EngineLock>);
     // The reply to a call that was sent on, which came from the peer.
     void pass_reply_on(PeerState& from, const wire::Frame& reply) REQUIRES(lock_of<EngineLock>);
-    // The call was answered, by whomever it was sent on to last.
+    // The call was answered, by whomever it was sent on to last, over whatever link: also to other engines' peers.
     void forget_sent_on(const wire::FrameHeader& call) REQUIRES(lock_of<EngineLock>);
+    // The same, where another engine has said so.
+    void forget_sent_on_here(const wire::FrameHeader& call) REQUIRES(lock_of<EngineLock>);
     // Why a member cannot be reached.
     [[nodiscard]] Error absent(NodeId node) const REQUIRES(lock_of<EngineLock>);
 
@@ -68,6 +73,7 @@ private:
 
     const PeerList& peers_;
     const Routes& routes_;
+    const OtherEngines& others_;
     AbsentMembers& absent_;
     Complaints& complaints_;
     const std::function<std::string()> name_;

@@ -27,16 +27,16 @@ protected:
     void answer(PeerState& from, CallId call, std::string_view text, std::uint8_t flags = 0,
                 std::uint8_t status = static_cast<std::uint8_t>(RanAs::bitcode)) {
         const Hold hold(idle_.lead.mutex());
-        own_calls_.on_reply(&from, {{.kind = wire::Kind::reply,
-                                     .flags = flags,
-                                     .handle = from.id(),
-                                     .generation = call.generation,
-                                     .node = from.my_id(),
-                                     .call = call.slot,
-                                     .hops = 1,
-                                     .status = status},
-                                    {},
-                                    as_bytes(text)});
+        replies_.on_reply(&from, {{.kind = wire::Kind::reply,
+                                   .flags = flags,
+                                   .handle = from.id(),
+                                   .generation = call.generation,
+                                   .node = from.my_id(),
+                                   .call = call.slot,
+                                   .hops = 1,
+                                   .status = status},
+                                  {},
+                                  as_bytes(text)});
     }
     // The end of a call that has ended: "value: …", or the error's code and words.
     std::string end_of(CallId call) {
@@ -63,8 +63,6 @@ protected:
          .lead = idle_.lead,
          .duties = idle_,
          .runner = idle_.runner,
-         .sender = neighbours_.sender,
-         .routes = neighbours_.routes,
          .fabric = no_fabric_,
          .peers = neighbours_.peers,
          .spare_memory = spare_,
@@ -75,13 +73,14 @@ protected:
              },
          .free_memory = [this](PeerState& peer,
                                Bytes place) { freed_.emplace_back(peer.id(), std::string(as_text(place))); }},
-        /*first_generation=*/7};
+        /*generations=*/7};
+    ReplyReceiver replies_{own_calls_, neighbours_.sender, neighbours_.routes, neighbours_.others};
     Answers answers_{{.lead = idle_.lead,
                       .runner = idle_.runner,
                       .rooms = rooms_,
                       .sender = neighbours_.sender,
                       .routes = neighbours_.routes,
-                      .own_calls = own_calls_,
+                      .replies = replies_,
                       .complaints = neighbours_.complaints,
                       .name = &IdleLead::name}};
     HousekeepingClock housekeeping_;
@@ -93,10 +92,12 @@ protected:
                     .runner = idle_.runner,
                     .housekeeping = housekeeping_,
                     .routes = neighbours_.routes,
+                    .others = neighbours_.others,
                     .absent = neighbours_.absent,
                     .checks = checks_,
                     .answers = answers_,
                     .own_calls = own_calls_,
+                    .replies = replies_,
                     .exchange = exchange_,
                     .payload_parts = payload_parts_,
                     .services = services_,

@@ -19,8 +19,12 @@ namespace rove::test {
 // The state of one node, and its engines. `node` lends functions something to ask where they run.
 class Engines {
 public:
-    Engines(NodeCore& node, NodeId id, code::CodeOptions code = {})
-        : node_(node), id_(id), cache_(std::make_unique<code::CodeCache>(std::move(code))) {
+    // `most`: how many engines it may have.
+    Engines(NodeCore& node, NodeId id, code::CodeOptions code = {}, unsigned most = 2)
+        : node_(node),
+          id_(id),
+          state_(most, options_.buffer_bytes_max),
+          cache_(std::make_unique<code::CodeCache>(std::move(code))) {
         state_.ids.set_identity(id, 1);
     }
     ~Engines() {
@@ -37,6 +41,7 @@ public:
                            .options = options_,
                            .cache = cache_,
                            .shared = state_,
+                           .index = static_cast<unsigned>(all_.size()),
                            .free_memory = built_ins().free,
                            .meet = [](const std::string&, const std::shared_ptr<PeerState>&,
                                       Deadline) -> Result<std::shared_ptr<PeerState>> {
@@ -55,8 +60,8 @@ private:
     NodeCore& node_;
     const NodeId id_;
     NodeOptions options_;
+    SharedState state_;
     std::unique_ptr<code::CodeCache> cache_;
-    SharedState state_{options_.buffer_bytes_max};
     std::vector<std::unique_ptr<Engine>> all_;  // they use all of the above
 };
 

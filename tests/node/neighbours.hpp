@@ -118,12 +118,15 @@ private:
 public:
     PeerList peers;
     NodeIds ids;
-    Routes routes{ids};
+    BetweenEngines between{1};
+    const OtherEngines others{between, 0};
+    Routes routes{ids, others};
     AbsentMembers absent;
     Complaints complaints;
     unsigned woken = 0;  // how often the leader was
     Sender sender{{.peers = peers,
                    .routes = routes,
+                   .others = others,
                    .absent = absent,
                    .complaints = complaints,
                    .name = [] { return std::string("node 0"); },

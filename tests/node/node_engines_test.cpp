@@ -4,7 +4,9 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <thread>
+#include <vector>
 
 #include "api/access.hpp"
 #include "engines.hpp"
@@ -44,6 +46,29 @@ const Resident& asks_the_second() {
     return added;
 }
 
+// Sent on to each of the nodes that the payload names, and answered by the last of them: with more than a frame holds, where a zero follows.
+constexpr std::size_t kLargeBytes = 3 * wire::kPayloadBytesMax;
+void go_along(rove_here* here, const void* payload, std::size_t size) {
+    NodeId next = 0;
+    if (size < sizeof next) return hello(here, nullptr, 0);
+    std::memcpy(&next, payload, sizeof next);
+    if (next != 0) {
+        const Bytes rest = Bytes(static_cast<const std::byte*>(payload), size).subspan(sizeof next);
+        if (rove_forward(here, next, rest.data(), rest.size()) != ROVE_OK) (void)rove_fail(here, "not sent on");
+        return;
+    }
+    const ByteBuffer large(kLargeBytes, std::byte{'l'});
+    (void)rove_reply(here, large.data(), large.size());
+}
+const Resident& goes_along() {
+    static const Resident& added = Residents::add({.id = resident_id({"test", "goes along"}),
+                                                   .name = "test:goes along",
+                                                   .signature = {},
+                                                   .entry = &go_along,
+                                                   .built_in = true});
+    return added;
+}
+
 class NodeOfTwoEngines : public testing::Test {
 protected:
     explicit NodeOfTwoEngines(NodeOptions options = {}) : core_(make(std::move(options))) {
@@ -52,13 +77,16 @@ protected:
                               .signature = {},
                               .entry = &hello,
                               .built_in = true});
+        core_->ids().set_node_count(kNodes);
     }
-    // A client that is served by a thread of its own.
+    // A client, or another member, that is served by a thread of its own.
     struct Client {
         Client(NodeOfTwoEngines& test, unsigned engine, NodeId id)
             : engines(*test.lent_, id),
               own(engines.add(test.exchange_)),
-              met(meet(*test.core_->engines()[engine], 0, own, id)) {}
+              met(meet(*test.core_->engines()[engine], 0, own, id)) {
+            engines.state().ids.set_node_count(kNodes);
+        }
         ~Client() {
             stop = true;
             thread.join();
@@ -70,10 +98,12 @@ protected:
         }
         void go_on() { rests = false; }
         // A function of the node, from there.
-        [[nodiscard]] CallId call(const Resident& function) {
+        [[nodiscard]] CallId call(const Resident& function, Bytes payload = Bytes(kHello)) {
             return value_or_throw(own.caller().call(
-                met.first,
-                {.callee = {.id = &function.id, .name = function.name, .own = true}, .payload = Bytes(kHello)}));
+                met.first, {.callee = {.id = &function.id, .name = function.name, .own = true}, .payload = payload}));
+        }
+        [[nodiscard]] CallId along(const std::vector<NodeId>& path) {
+            return call(goes_along(), std::as_bytes(std::span(path)));
         }
         [[nodiscard]] bool has_ended(CallId call) {
             return soon([&] { return own.own_calls().test(call); });
@@ -106,6 +136,13 @@ protected:
     // A function has not ended with the node.
     [[nodiscard]] bool is_abandoned() const { return core_.use_count() > 1; }
 
+    // Calls that are on that peer for others.
+    [[nodiscard]] std::size_t sent_on_to(unsigned which, const PeerState& peer) const {
+        const Hold hold(engine(which).lock());
+        return peer.sends.sent_on.size();
+    }
+
+    static constexpr std::uint32_t kNodes = 3;
     static constexpr std::size_t kBufferBytes = 8192;
     const std::shared_ptr<NodeCore> lent_ = lent_node();
     const std::shared_ptr<fabric::Exchange> exchange_ = std::make_shared<fabric::Exchange>();
@@ -151,6 +188,144 @@ TEST_F(NodeOfTwoEngines, AFunctionReachesThePeersOfBoth) {
         ASSERT_EQ(rove_pending_take(&pending, into.data(), into.size(), &size), ROVE_OK);
         EXPECT_EQ(into, kHello);
     }
+}
+
+// The answer arrives at the one, and the other has the caller's link.
+TEST_F(NodeOfTwoEngines, AnAnswerIsPassedOnFromTheOneToTheOther) {
+    const Client member(*this, 1, 1);
+    for (unsigned i = 0; i < 3; ++i) {
+        const CallId call = first_.along({1});
+        ASSERT_TRUE(first_.has_ended(call));
+        const CallEnd end = value_or_throw(first_.own.own_calls().finish(call));
+        EXPECT_EQ(as_text(Bytes(end.data)), "hello");
+        EXPECT_EQ(end.node, 1U);
+    }
+    EXPECT_EQ(sent_on_to(1, *member.met.second), 0U);
+}
+
+TEST_F(NodeOfTwoEngines, AnAnswerInPartsIsPassedOnToo) {
+    const Client member(*this, 1, 1);
+    const CallId call = first_.along({1, 0});
+    ASSERT_TRUE(first_.has_ended(call));
+    const CallEnd end = value_or_throw(first_.own.own_calls().finish(call));
+    EXPECT_EQ(end.large.size(), kLargeBytes);
+}
+
+// Large results wait for room at the link over which they are sent.
+TEST_F(NodeOfTwoEngines, AFunctionAnswersByTheEngineThatHasTheWay) {
+    const Client one(*this, 0, 1);
+    for (unsigned own = 0; own < 2; ++own) {
+        const auto answers_by = [&](wire::CallContext call) { return &core_->engine_to_answer(call, engine(own)); };
+        EXPECT_EQ(answers_by({.node = client_id(1, 7)}), &engine(0)) << "the member is its home";
+        EXPECT_EQ(answers_by({.node = kSecond}), &engine(1));
+        EXPECT_EQ(answers_by({.node = 2}), &engine(own)) << "nobody has a link there";
+        for (const std::uint32_t maker : {0U, 1U})
+            EXPECT_EQ(answers_by({.generation = 6 + maker, .node = 0}), &engine(maker)) << "its own call";
+    }
+}
+
+// The one has made the call, and the member that answers it has a link of the other.
+TEST_F(NodeOfTwoEngines, AnAnswerReachesTheEngineThatHasMadeTheCall) {
+    Client one(*this, 0, 1), two(*this, 1, 2);
+    const Met both = meet(one.own, 1, two.own, 2);
+    (void)goes_along();
+    rove_here here{&engine(0), nullptr, {.node = 0}, RanAs::resident};
+    for (const std::vector<NodeId>& path : {std::vector<NodeId>{2}, std::vector<NodeId>{2, 0}}) {
+        rove_pending pending{};
+        ASSERT_EQ(rove_here_call(&here, 1, reinterpret_cast<rove_code>(&go_along), path.data(),
+                                 path.size() * sizeof(NodeId), &pending),
+                  ROVE_OK)
+            << rove_last_failure()->message;
+        EXPECT_EQ(pending.engine, &engine(0));
+        ByteBuffer into(kLargeBytes);
+        std::size_t size = 0;
+        ASSERT_EQ(rove_pending_wait(&pending, 20'000'000'000), ROVE_OK);
+        ASSERT_EQ(rove_pending_take(&pending, into.data(), into.size(), &size), ROVE_OK)
+            << rove_last_failure()->message;
+        EXPECT_EQ(size, path.size() == 1 ? kHello.size() : kLargeBytes);
+    }
+}
+
+// Neither another client, nor a member whose links are with the other engine: it was not asked by way of members.
+TEST_F(NodeOfTwoEngines, NobodyElseAnswersACallToAClient) {
+    Client member(*this, 1, 1);
+    first_.rest();
+    rove_here here{&engine(0), nullptr, {.node = kFirst}, RanAs::resident};
+    rove_pending pending{};
+    ASSERT_EQ(rove_here_call(&here, kFirst, reinterpret_cast<rove_code>(&hello), nullptr, 0, &pending), ROVE_OK);
+    for (Client* const liar : {&second_, &member}) {
+        {
+            const Hold hold(liar->own.lock());
+            fabric::Link& link = *liar->met.first->link();
+            ASSERT_NE(link.reserve(fabric::Traffic::replies, wire::kHeaderBytes), nullptr);
+            link.publish(fabric::Traffic::replies, {.kind = wire::Kind::reply,
+                                                    .handle = 1,
+                                                    .generation = pending.generation,
+                                                    .node = 0,
+                                                    .call = static_cast<std::uint16_t>(pending.slot)});
+        }
+        const CallId after = liar->call(goes_along(), {});
+        EXPECT_TRUE(liar->has_ended(after)) << "it was cut off, or its lie is not read yet";
+        EXPECT_EQ(rove_pending_wait(&pending, 10'000'000), ROVE_TIMED_OUT);
+    }
+    first_.go_on();
+    std::array<std::byte, 5> into{};
+    std::size_t size = 0;
+    ASSERT_EQ(rove_pending_take(&pending, into.data(), into.size(), &size), ROVE_OK);
+    EXPECT_EQ(into, kHello);
+}
+
+// It was sent on by the one, on to a third, and answered over a link of the other.
+TEST_F(NodeOfTwoEngines, WhatIsAnsweredByAnotherWayIsOver) {
+    Client one(*this, 1, 1), two(*this, 0, 2);
+    const Met both = meet(one.own, 1, two.own, 2);
+    const CallId call = first_.along({1, 2});
+    ASSERT_TRUE(first_.has_ended(call));
+    EXPECT_EQ(value_or_throw(first_.own.own_calls().finish(call)).node, 2U);
+    EXPECT_TRUE(soon([&] { return sent_on_to(1, *one.met.second) == 0; }));
+}
+
+TEST_F(NodeOfTwoEngines, CallsOfACallerThatHasGoneAreOver) {
+    Client one(*this, 1, 1);
+    one.rest();
+    (void)first_.along({1});
+    EXPECT_TRUE(soon([&] { return sent_on_to(1, *one.met.second) == 1; }));
+    engine(0).peers().lose(first_.met.second, first_.met.second->meeting(), Error(ErrorCode::disconnected, "ended"));
+    EXPECT_TRUE(soon([&] { return sent_on_to(1, *one.met.second) == 0; }));
+    one.go_on();
+}
+
+class NodeOfTwoEnginesWithoutThreads : public NodeOfTwoEngines {
+protected:
+    NodeOfTwoEnginesWithoutThreads() : NodeOfTwoEngines({.own_thread = false}) {}
+};
+
+TEST_F(NodeOfTwoEnginesWithoutThreads, APollServesBoth) {
+    Client one(*this, 1, 1);
+    const CallId calls[] = {first_.along({1}), second_.call(asks_the_second())};
+    EXPECT_TRUE(soon([&] {
+        (void)core_->poll(5ms);
+        return first_.own.own_calls().test(calls[0]) && second_.own.own_calls().test(calls[1]);
+    }));
+    EXPECT_TRUE(first_.own.own_calls().finish(calls[0]));
+    EXPECT_TRUE(second_.own.own_calls().finish(calls[1]));
+}
+
+TEST_F(NodeOfTwoEnginesWithoutThreads, APollOfBothWaitsAndIsEnded) {
+    const auto begun = std::chrono::steady_clock::now();
+    EXPECT_EQ(core_->poll(30ms), 0U);
+    EXPECT_GE(std::chrono::steady_clock::now() - begun, 30ms);
+    std::atomic<bool> over{false};
+    std::thread polls([&] {
+        (void)core_->poll(-1ms);
+        over = true;
+    });
+    std::this_thread::sleep_for(5ms);
+    EXPECT_FALSE(over);
+    core_->interrupt();
+    EXPECT_TRUE(soon([&] { return over.load(); }));
+    if (!over) core_->shut_down();
+    polls.join();
 }
 
 class NodeOfTwoEnginesWithOneThread : public NodeOfTwoEngines {

@@ -22,7 +22,9 @@ protected:
     DroppedBytes dropped_;
     PeerState one_{outbox_bytes_}, other_{outbox_bytes_};
     NodeIds ids_;
-    Routes routes_{ids_};
+    BetweenEngines between_{1};
+    const OtherEngines others_{between_, 0};
+    Routes routes_{ids_, others_};
 };
 
 TEST_F(RoutesTest, AMemberIsReachedByItsIdAndForItsClients) {

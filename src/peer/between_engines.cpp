@@ -1,0 +1,94 @@
+#include "peer/between_engines.hpp"
+
+#include <bit>
+
+#include "peer/outbox.hpp"
+#include "rove/error.hpp"
+
+namespace rove {
+namespace {
+
+constexpr std::string_view kNoRoom = "the result was dropped on its way: as many as may wait to be passed on";
+
+LeftForEngine left_frame(LeftForEngine::What what, bool by_fellow, wire::FrameHeader header, Bytes extra,
+                         Bytes payload) {
+    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
+    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
+    return {what, by_fellow, waiting_frame(header, extra, payload)};
+}
+
+// In place of an answer, or of a part of one: those parts that follow find that their call has ended.
+wire::FrameHeader as_error(wire::FrameHeader answer) {
+    answer.kind = wire::Kind::reply;
+    answer.flags = wire::kError;
+    answer.status = static_cast<std::uint8_t>(ErrorCode::overloaded);
+    return answer;
+}
+
+}  // namespace
+
+BetweenEngines::BetweenEngines(unsigned engines) : step_(std::bit_ceil(engines)), engines_(engines) {}
+
+void BetweenEngines::wake_by(unsigned engine, std::function<void()> wake) {
+    const MutexLock lock(mutex_);
+    engines_[engine].wake = std::move(wake);
+}
+
+void BetweenEngines::entered(unsigned engine, NodeId name) {
+    const MutexLock lock(mutex_);
+    links_[name] = engine;
+}
+
+void BetweenEngines::left(unsigned engine, NodeId name) {
+    const MutexLock lock(mutex_);
+    if (const auto found = links_.find(name); found != links_.end() && found->second == engine) links_.erase(found);
+}
+
+std::optional<unsigned> BetweenEngines::with_link(NodeId name) const {
+    const MutexLock lock(mutex_);
+    const auto found = links_.find(name);
+    return found != links_.end() ? std::optional(found->second) : std::nullopt;
+}
+
+bool BetweenEngines::add(One& to, Waiting added) {
+    const std::size_t bytes = added.left.frame.size();
+    const bool small = added.small;
+    if (small ? to.small == kLeftSmallMax : to.bytes + bytes > kLeftBytesMax) return false;
+    to.waiting.push_back(std::move(added));
+    (small ? to.small : to.bytes) += small ? 1 : bytes;
+    to.count.store(to.waiting.size(), std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (to.wake) to.wake();
+    return true;
+}
+
+bool BetweenEngines::leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame, bool by_fellow) noexcept {
+    const bool is_answer = what == LeftForEngine::What::to_caller || what == LeftForEngine::What::to_own_call;
+    try {
+        Waiting added{left_frame(what, by_fellow, frame.header, frame.extra, frame.payload), !is_answer};
+        const MutexLock lock(mutex_);
+        if (add(engines_[to], std::move(added))) return true;
+    } catch (const std::bad_alloc&) {  // an error takes less
+    }
+    if (!is_answer) return false;
+    try {
+        Waiting added{left_frame(what, by_fellow, as_error(frame.header), {}, as_bytes(kNoRoom)), true};
+        const MutexLock lock(mutex_);
+        return add(engines_[to], std::move(added));
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+std::optional<LeftForEngine> BetweenEngines::take(unsigned engine) {
+    const MutexLock lock(mutex_);
+    One& from = engines_[engine];
+    if (from.waiting.empty()) return std::nullopt;
+    Waiting first = std::move(from.waiting.front());
+    from.waiting.pop_front();
+    (first.small ? from.small : from.bytes) -= first.small ? 1 : first.left.frame.size();
+    from.count.store(from.waiting.size(), std::memory_order_relaxed);
+    return std::move(first.left);
+}
+
+}  // namespace rove

@@ -1,0 +1,143 @@
+// BetweenEngines: which of a node's engines has the link to whom, and the frames and notices that one engine leaves for another because of that.
+// A reply may arrive over a link of one engine for a caller whose link, or whose call, another engine has.
+//
+// Threads: any. It has a lock of its own, which is taken under that of an engine, and under which nothing else is asked; an engine is woken
+// under it, which needs no lock. A node with one engine never takes it.
+//
+// Invariants: a name has a link of one engine at most. What is left for an engine is taken once, and in the order in which it was left. At most
+// kLeftBytesMax bytes of frames wait for an engine; a further reply becomes an error, of which kLeftSmallMax wait together with the notices.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/ids.hpp"
+#include "base/mutex.hpp"
+#include "wire/frame.hpp"
+
+namespace rove {
+
+inline constexpr std::size_t kLeftBytesMax = 32UL * 1024 * 1024;
+// At some 200 bytes each, 13 MiB.
+inline constexpr std::size_t kLeftSmallMax = 65536;
+
+// What one engine leaves for another.
+struct LeftForEngine {
+    enum class What : std::uint8_t {
+        to_caller,    // an answer, for a peer of that engine
+        to_own_call,  // an answer to a call that the engine has made
+        answered,  // the call that this header names was answered: nobody is to be told if whom it was sent on to ends
+        caller_left,  // the peer with the name in `header.node` has gone: so are the calls that it made
+    };
+    What what = What::to_caller;
+    bool by_fellow = false;  // to_own_call: by another member; otherwise by this node
+    ByteBuffer frame;        // whole, for wire::frame_in()
+};
+
+class BetweenEngines {
+public:
+    explicit BetweenEngines(unsigned engines);
+    BetweenEngines(const BetweenEngines&) = delete;
+
+    [[nodiscard]] unsigned count() const { return static_cast<unsigned>(engines_.size()); }
+    // How that engine is woken, by any thread and without a lock; null: it is not any more.
+    void wake_by(unsigned engine, std::function<void()> wake) EXCLUDES(mutex_);
+
+    // ---- links, by the name that Routes gives a peer
+    void entered(unsigned engine, NodeId name) EXCLUDES(mutex_);
+    void left(unsigned engine, NodeId name) EXCLUDES(mutex_);
+    [[nodiscard]] std::optional<unsigned> with_link(NodeId name) const EXCLUDES(mutex_);
+
+    // ---- calls: their generations say which engine has made them
+    // The first power of two that is not less than the number of engines.
+    [[nodiscard]] std::uint32_t generation_step() const { return step_; }
+    // Nothing: no engine of this node has.
+    [[nodiscard]] std::optional<unsigned> with_call(std::uint32_t generation) const {
+        const unsigned engine = generation % step_;
+        return engine < count() ? std::optional(engine) : std::nullopt;
+    }
+
+    // ---- what is left
+    // Wakes that engine. For an answer that finds no room, or no memory, an error is left; false: not even that.
+    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame, bool by_fellow = false) noexcept
+        EXCLUDES(mutex_);
+    // Without the lock, but not without a fence: what was left before its engine was woken is seen by a leader that began its turn before.
+    [[nodiscard]] bool has_any_for(unsigned engine) const {
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        return engines_[engine].count.load(std::memory_order_relaxed) > 0;
+    }
+    [[nodiscard]] std::optional<LeftForEngine> take(unsigned engine) EXCLUDES(mutex_);
+
+private:
+    struct Waiting {
+        LeftForEngine left;
+        bool small;  // a notice, or an error in place of an answer
+    };
+    struct One {
+        std::atomic<std::size_t> count{0};  // the size of `waiting`; changed under the lock
+        std::deque<Waiting> waiting;
+        std::size_t bytes = 0;  // of frames that are not small
+        std::size_t small = 0;  // how many are
+        std::function<void()> wake;
+    };
+    [[nodiscard]] bool add(One& to, Waiting added) REQUIRES(mutex_);
+
+    const std::uint32_t step_;
+    mutable Mutex mutex_;
+    std::deque<One> engines_;  // `count` is read without the lock, all else under it; their number is constant
+    std::unordered_map<NodeId, unsigned> links_ GUARDED_BY(mutex_);
+};
+
+// What one engine knows of the others of its node.
+//
+// Threads and invariants: as BetweenEngines says. It has no state of its own.
+class OtherEngines {
+public:
+    OtherEngines(BetweenEngines& between, unsigned engine) : between_(between), engine_(engine) {}
+
+    [[nodiscard]] bool any() const { return between_.count() > 1; }
+    void entered(NodeId name) const {
+        if (any()) between_.entered(engine_, name);
+    }
+    void left(NodeId name) const {
+        if (any()) between_.left(engine_, name);
+    }
+    // Another engine with a link to the peer of that name.
+    [[nodiscard]] std::optional<unsigned> with_link(NodeId name) const {
+        return any() ? other(between_.with_link(name)) : std::nullopt;
+    }
+    // Another engine that has made the call of that generation.
+    [[nodiscard]] std::optional<unsigned> with_call(std::uint32_t generation) const {
+        return any() ? other(between_.with_call(generation)) : std::nullopt;
+    }
+    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame, bool by_fellow = false) const noexcept {
+        return between_.leave(to, what, frame, by_fellow);
+    }
+    void leave_to_all(LeftForEngine::What what, const wire::FrameHeader& header) const noexcept {
+        for (unsigned each = 0; any() && each < between_.count(); ++each)
+            if (each != engine_) (void)between_.leave(each, what, {header, {}, {}});
+    }
+    [[nodiscard]] bool have_left_any() const { return any() && between_.has_any_for(engine_); }
+    [[nodiscard]] std::optional<LeftForEngine> take() const { return between_.take(engine_); }
+    // Of the calls that this engine makes.
+    [[nodiscard]] std::uint32_t generation_step() const { return between_.generation_step(); }
+    [[nodiscard]] std::uint32_t first_generation(std::uint32_t random) const {
+        return random - random % generation_step() + engine_;
+    }
+
+private:
+    [[nodiscard]] std::optional<unsigned> other(std::optional<unsigned> engine) const {
+        return engine != engine_ ? engine : std::nullopt;
+    }
+
+    BetweenEngines& between_;
+    const unsigned engine_;
+};
+
+}  // namespace rove
