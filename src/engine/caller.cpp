@@ -129,25 +129,27 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
     const bool whole = staged == nullptr;
     const Bytes payload = whole ? outgoing.payload.whole() : std::as_bytes(std::span(staged, 1));
     if (whole) ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
+    const std::optional<std::uint32_t> handle = peer->code.bindings.handle_of(*callee.id);
     if (whole && !is_client(peer->id()) &&  // which takes no code
         (outgoing.sending == Sending::always_inlined ||
-         (outgoing.sending == Sending::inlined && !peer->code.bindings.handle_of(*callee.id) &&
-          peer->code.count_inline(*callee.id))))
+         (outgoing.sending == Sending::inlined && !handle && peer->code.count_inline(*callee.id))))
         return call_inline(*peer, outgoing);
-    if (whole) {
+    if (whole && handle) {
         if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
     }
-    const bool is_new_there =
-        callee.package != nullptr && *callee.package && !peer->code.bindings.handle_of(*callee.id);
+    const bool is_new_there = callee.package != nullptr && *callee.package && !handle;
     if (is_new_there) ROVE_CHECK(exchange_.check_forms(*peer, **callee.package));
     // Before the call is sent: both need memory, and a call that fails for lack of memory must not run.
-    if (is_new_there) own_functions_.keep(*callee.package);
+    if (is_new_there && kept_last_ != *callee.package) {
+        own_functions_.keep(*callee.package);
+        kept_last_ = *callee.package;
+    }
     if (callee.shipped != nullptr) own_functions_.note_shipped(*callee.id, *callee.shipped);
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), outgoing.context.wants_reply));
     const CallId id = begun.id();
     if (CallSlot* const slot = own_calls_.table().flying(id); slot != nullptr && outgoing.context.wants_reply)
         slot->not_shipped = callee.not_shipped;
-    ROVE_CHECK(send_call(*peer, callee, made_by(peer->my_id(), id, outgoing.context), payload, !whole));
+    ROVE_CHECK(send_call(*peer, callee, handle, made_by(peer->my_id(), id, outgoing.context), payload, !whole));
     return begun.sent();
 }
 
@@ -327,15 +329,15 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
 }
 
 // The name and the code the first time, the handle ever after.
-Status Caller::send_call(PeerState& peer, const Callee& callee, const wire::CallContext& context, Bytes payload,
-                         bool in_parts) {
+Status Caller::send_call(PeerState& peer, const Callee& callee, std::optional<std::uint32_t> handle,
+                         const wire::CallContext& context, Bytes payload, bool in_parts) {
     const auto send = [&](const wire::NamedCall& call) REQUIRES(lock_of<EngineLock>) {
         wire::FrameHeader header = call.header;
         if (in_parts) header.flags |= wire::kParts;
         note_sent(peer, call.extra.size() + payload.size(), context.wants_reply);
         return sender_.send(peer, Traffic::calls, header, call.extra, payload);
     };
-    if (const auto bound = peer.code.bindings.handle_of(*callee.id)) return send({context, *bound});
+    if (handle) return send({context, *handle});
     peer.code.bindings.expect();
     wire::Either either{.resident = *callee.id, .shipped = {}, .schema = callee.schema};
     if (callee.shipped != nullptr) either.shipped = *callee.shipped;
@@ -368,14 +370,15 @@ void Caller::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Calle
     Hold hold(lead_.mutex());
     if (runner_.is_ending() || !peer.linked() || peer.meeting() != meeting) return;
     // After what waits for room already; a peer whose outbox is full keeps the memory until it or this node goes.
-    (void)send_call(peer, callee, made_by(peer.my_id(), {}, {.wants_reply = false}), payload);
+    (void)send_call(peer, callee, peer.code.bindings.handle_of(*callee.id),
+                    made_by(peer.my_id(), {}, {.wants_reply = false}), payload);
 }
 
 void Caller::free_memory(PeerState& peer, Bytes place) {
     if (place.size() != sizeof(wire::MemoryPlace)) return;
     const auto which = wire::copy_of<wire::MemoryPlace>(place);
-    (void)send_call(peer, {.id = &free_memory_, .own = true}, made_by(peer.my_id(), {}, {.wants_reply = false}),
-                    std::as_bytes(std::span(&which.key, 1)));
+    (void)send_call(peer, {.id = &free_memory_, .own = true}, peer.code.bindings.handle_of(free_memory_),
+                    made_by(peer.my_id(), {}, {.wants_reply = false}), std::as_bytes(std::span(&which.key, 1)));
 }
 
 // ---- for functions that run here
@@ -403,7 +406,7 @@ Status Caller::send_on(const Onward& onward) {
                     name_(), SentOn::kMaxOfCaller, SentOn::kMax);
     const std::shared_ptr<PackageStore> package = exchange_.package_with(onward.function);
     if (callee.package == nullptr) callee.package = &package;
-    return send_call(*peer, callee, onward.context, onward.payload);
+    return send_call(*peer, callee, peer->code.bindings.handle_of(*callee.id), onward.context, onward.payload);
 }
 
 Result<CallId> Caller::call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,

@@ -150,9 +150,10 @@ private:
     [[nodiscard]] Result<const ByteBuffer*> inline_code(PeerState& peer, const FunctionId& function,
                                                         const std::shared_ptr<PackageStore>& whole)
         REQUIRES(lock_of<EngineLock>);
-    // `in_parts`: the payload is a Staged.
-    [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, const wire::CallContext& context,
-                                   Bytes payload, bool in_parts = false) REQUIRES(lock_of<EngineLock>);
+    // `handle`: the peer's for the function, as far as it has given one. `in_parts`: the payload is a Staged.
+    [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, std::optional<std::uint32_t> handle,
+                                   const wire::CallContext& context, Bytes payload, bool in_parts = false)
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Status ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t payload_bytes,
                                        Deadline deadline) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] static Status no_frame_begun(const PeerState& peer) REQUIRES(lock_of<EngineLock>);
@@ -188,6 +189,8 @@ private:
     const std::function<std::string()> name_;
     const MakingProcess process_;
     bool closed_ GUARDED_BY(lock_of<EngineLock>) = false;
+    // The package that call_whole() had kept last: the first calls of its other functions need not ask for that again, which takes a lock.
+    std::shared_ptr<PackageStore> kept_last_ GUARDED_BY(lock_of<EngineLock>);
     // Extensions of inline frames, ready to be sent.
     std::unordered_map<FunctionId, ByteBuffer> inline_codes_ GUARDED_BY(lock_of<EngineLock>);
 };
