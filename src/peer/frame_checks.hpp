@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "lead/engine_lock.hpp"
 #include "peer/peer_state.hpp"
@@ -27,9 +28,19 @@ public:
     // The error of a frame from this peer, if it has one: in its shape, or because this peer may not send it. Peers send frames in their own
     // name; members also in the name of callers whose calls they send on, and of the nodes that answer these.
     [[nodiscard]] std::optional<Error> wrong_with(const PeerState& from, const wire::Frame& frame,
-                                                  fabric::Traffic among) const REQUIRES(lock_of<EngineLock>);
+                                                  fabric::Traffic among) const REQUIRES(lock_of<EngineLock>) {
+        const std::string_view fault = fault_of(from, frame, among);
+        if (fault.empty()) return std::nullopt;
+        return error_of(from, frame, fault);
+    }
 
 private:
+    // What is wrong with the frame, as the end of a sentence; "" if nothing is. The error is made elsewhere: hardly any frame has one, and the
+    // first call of each function, and its bind, are checked here.
+    [[nodiscard]] std::string_view fault_of(const PeerState& from, const wire::Frame& frame,
+                                            fabric::Traffic among) const REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] static Error error_of(const PeerState& from, const wire::Frame& frame, std::string_view fault)
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool takes_code(const PeerState& from) const REQUIRES(lock_of<EngineLock>);
 
     const NodeOptions& options_;
