@@ -4,7 +4,7 @@
 // module may be destroyed in any thread and under any lock, because that calls no function of LLVM.
 //
 // Invariants: an address that find() has returned stays the same, and valid, until the module is destroyed. A name that the code lacks has an
-// address that cannot be called (node/lacks.hpp) until put() has written all places of all its names.
+// address that cannot be called (jit/lacks.hpp) until put() has written all places of all its names.
 #pragma once
 
 #include <chrono>

@@ -6,7 +6,7 @@
 // Threads: any, several at the same time. link() waits until LLVM does no other work in this process, and delays work that begins later.
 //
 // Invariants: there is one in a process, and it is never destroyed, because compiled code may run until the process ends. Bitcode on which LLVM
-// crashes or gives up is an error of that call; the process continues (guard.hpp; for bitcode that peers have sent, node/process/process.hpp).
+// crashes or gives up is an error of that call; the process continues (guard.hpp; for bitcode that peers have sent, jit/process/process.hpp).
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ public:
     virtual ~Compiler() = default;
     // An address in each of the libraries that contain its code: librove-jit.so and LLVM's. Null: none.
     [[nodiscard]] virtual std::array<const void*, 2> code() const { return {}; }
-    // Compiles for this machine's CPU in another process (node/process/process.hpp), and links the object file from there into this one.
+    // Compiles for this machine's CPU in another process (jit/process/process.hpp), and links the object file from there into this one.
     [[nodiscard]] virtual Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) = 0;
     // Frees the memory that destroyed modules still have in LLVM. That takes longer the more names the process has, and a module may be
     // destroyed while others wait. So it is done here, and by the next compile.
@@ -53,7 +53,7 @@ public:
 
 // The name of a function that librove-jit.so exports: `extern "C" rove::bitcode::Compiler* rove_jit_compiler()`.
 inline constexpr const char* kFactory = "rove_jit_compiler";
-// The name of the other one: `extern "C" void rove_jit_serve(int socket)`, the body of the process that compiles (node/process/serve.hpp).
+// The name of the other one: `extern "C" void rove_jit_serve(int socket)`, the body of the process that compiles (jit/process/serve.hpp).
 inline constexpr const char* kServe = "rove_jit_serve";
 
 }  // namespace rove::bitcode

@@ -1,5 +1,5 @@
 // For surviving LLVM's crashes and fatal errors: a thread with a large stack, a stack for signal handlers, and the list of the signals. The
-// process that compiles uses them (node/process/serve.cpp), and ends after a fault; and guard.cpp, whose process continues.
+// process that compiles uses them (jit/process/serve.cpp), and ends after a fault; and guard.cpp, whose process continues.
 //
 // Threads: a FaultStack belongs to the thread that takes it. set_llvm_handlers() changes process-wide state: one call at a time.
 #pragma once

@@ -1,4 +1,4 @@
-// Functions that were optimised before they were added to a package (program/shared.hpp): an attribute marks each of them.
+// Functions that were optimised before they were added to a package (extraction/shared.hpp): an attribute marks each of them.
 //
 // Threads: one at a time for each LLVM context, as for LLVM's modules.
 #pragma once

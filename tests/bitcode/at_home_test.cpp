@@ -1,4 +1,4 @@
-#include "bitcode/program/home/at_home.hpp"
+#include "extraction/home/at_home.hpp"
 
 #include "ir.hpp"
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <thread>
 
-#include "bitcode/node/process/watch.hpp"
+#include "jit/process/watch.hpp"
 #include "written_bitcode.hpp"
 
 namespace rove::bitcode {

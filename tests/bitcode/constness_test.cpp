@@ -1,4 +1,4 @@
-#include "bitcode/program/home/constness.hpp"
+#include "extraction/home/constness.hpp"
 
 #include <llvm/IR/InstIterator.h>
 

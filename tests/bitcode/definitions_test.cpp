@@ -1,4 +1,4 @@
-#include "bitcode/program/definitions.hpp"
+#include "extraction/definitions.hpp"
 
 #include <map>
 

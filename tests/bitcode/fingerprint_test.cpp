@@ -1,4 +1,4 @@
-#include "bitcode/program/fingerprint.hpp"
+#include "extraction/fingerprint.hpp"
 
 #include "ir.hpp"
 

@@ -1,5 +1,5 @@
 // generate(), which the process that compiles calls for a peer's bitcode, within this process.
-#include "bitcode/node/process/generate.hpp"
+#include "jit/process/generate.hpp"
 
 #include <algorithm>
 

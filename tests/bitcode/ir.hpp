@@ -14,7 +14,7 @@
 
 #include "base/bytes.hpp"
 #include "bitcode/emit.hpp"
-#include "bitcode/program/modules.hpp"
+#include "extraction/modules.hpp"
 
 namespace rove::bitcode {
 

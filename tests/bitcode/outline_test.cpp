@@ -1,4 +1,4 @@
-#include "bitcode/program/outline.hpp"
+#include "extraction/outline.hpp"
 
 #include "ir.hpp"
 

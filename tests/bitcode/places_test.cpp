@@ -1,5 +1,5 @@
 // The places that the linker may read and write.
-#include "bitcode/node/places.hpp"
+#include "jit/places.hpp"
 
 #include <gtest/gtest.h>
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>

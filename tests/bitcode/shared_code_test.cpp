@@ -1,5 +1,5 @@
 #include "bitcode/optimised.hpp"
-#include "bitcode/program/shared.hpp"
+#include "extraction/shared.hpp"
 #include "ir.hpp"
 
 namespace rove::bitcode {

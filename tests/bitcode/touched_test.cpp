@@ -1,4 +1,4 @@
-#include "bitcode/program/touched.hpp"
+#include "extraction/touched.hpp"
 
 #include "ir.hpp"
 

@@ -5,7 +5,7 @@
 // which compilers agree, and of what the function takes and returns. If only one file knows the name, the file is a part of the id; for
 // lambdas, whose names mean nothing in another program, the program's build is.
 //
-// src/base/mangled.cpp knows the mangled name of Offload<…>::run, src/bitcode/program/program.cpp and src/package/bundle.cpp its demangled name.
+// src/base/mangled.cpp knows the mangled name of Offload<…>::run, src/extraction/program.cpp and src/package/bundle.cpp its demangled name.
 #pragma once
 
 #include <cstddef>
