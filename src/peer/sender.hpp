@@ -43,7 +43,7 @@ public:
           wake_(std::move(beside.wake)) {}
 
     // Bytes of frames that wait for room, to all peers: for the outboxes of each peer, which count them.
-    [[nodiscard]] std::size_t& waiting_bytes() { return waiting_bytes_; }
+    [[nodiscard]] std::size_t& waiting_bytes() REQUIRES(lock_of<EngineLock>) { return waiting_bytes_; }
 
     // header: all but the sizes. disconnected: its link has ended. overloaded: as much waits for the peer as may. Then nothing was sent.
     [[nodiscard]] Status send(PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
@@ -78,7 +78,7 @@ private:
     Complaints& complaints_;
     const std::function<std::string()> name_;
     const std::function<void()> wake_;
-    std::size_t waiting_bytes_ = 0;
+    std::size_t waiting_bytes_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };
 
 }  // namespace rove
