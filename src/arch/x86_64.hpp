@@ -1,4 +1,6 @@
 // x86-64. arch.hpp describes each function.
+//
+// Threads: each function is of the thread that calls it. Invariant: a FloatControls never changes once it is made.
 #pragma once
 
 #include <x86intrin.h>

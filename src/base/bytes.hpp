@@ -2,6 +2,8 @@
 // further read returns zeros and ok() is false, so a decoder checks once, at its end, before it uses anything.
 //
 // Threads: a Reader or a Writer is used by one at a time. A Reader borrows its bytes.
+//
+// Invariants: what a Reader has not read yet is the end of its bytes. Once ok() is false it stays false.
 #pragma once
 
 #include <bit>

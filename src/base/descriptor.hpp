@@ -1,6 +1,6 @@
 // A file descriptor that is closed with its owner.
 //
-// Threads: a Descriptor is used by one at a time.
+// Threads: a Descriptor is used by one at a time. Invariant: its number is negative, or is closed by this Descriptor alone.
 #pragma once
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // Reading 64-bit ELF files: sections and symbols. Every offset is checked.
 //
-// Threads: any; the bytes are borrowed.
+// Threads: any; the bytes are borrowed. Invariant: an Elf never changes once it is parsed.
 #pragma once
 
 #include <elf.h>

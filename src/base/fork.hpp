@@ -1,7 +1,7 @@
 // Surviving fork(). The child has the memory of this process, and only the thread that called fork(). A lock that another thread
 // held then is never released there, and shared kernel objects (sockets, mapped memory) still belong to the parent.
 //
-// Threads: every function may be called from any thread.
+// Threads: every function may be called from any thread. Invariant: a process's generation never changes, and is higher than its parent's.
 #pragma once
 
 #include <atomic>

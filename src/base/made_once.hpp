@@ -1,4 +1,6 @@
 // A process-wide value, made when it is first requested and never destroyed.
+//
+// Threads: any. Invariant: in one process get() returns the same value each time.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,8 @@
 // Mapped memory that its owner unmaps.
 //
 // Threads: a Mapping is used by one at a time; its memory by any thread that has the address.
+//
+// Invariant: `start_` is null, or the mapping is unmapped by this object alone.
 #pragma once
 
 #include <sys/mman.h>

@@ -8,6 +8,9 @@
 //
 // Threads: a scope (MutexLock, Unlocked and the like) belongs to the thread that makes it. None of these locks may be taken twice by a
 // thread.
+//
+// Invariant: a scope leaves its lock as it found it: one that takes the lock has released it at its end, and one that releases it has taken
+// it again.
 #pragma once
 
 #include <mutex>

@@ -10,7 +10,7 @@ namespace rove {
 
 // Replaces a thread_local object with a destructor: glibc takes memory for that, and ends a process that has none.
 //
-// Threads: any. Lives as long as the process.
+// Threads: any. Lives as long as the process. Invariant: a thread has at most one value, which no other thread gets.
 template <typename T>
 class OfThread {
 public:

@@ -1,6 +1,6 @@
 // Opens a library of Rove's own that is loaded only when it is needed: librove-jit.so, librove-ucx.so.
 //
-// Threads: any.
+// Threads: any. Invariant: a library that was opened stays open, so its handle and its functions are valid until the process ends.
 #pragma once
 
 #include <string>

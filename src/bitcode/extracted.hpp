@@ -33,7 +33,9 @@ struct Extracted {
     std::vector<std::string> changed_at_home;
 };
 
-// Facts about a program's functions from the last time that they were extracted, by fingerprints of their sources. Threads: one at a time.
+// Facts about a program's functions from the last time that they were extracted, by fingerprints of their sources.
+//
+// Threads: one at a time. Invariant: facts are kept under the fingerprint that they follow from, so they are never out of date.
 class KnownFacts {
 public:
     virtual ~KnownFacts() = default;

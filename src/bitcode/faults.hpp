@@ -2,6 +2,8 @@
 // process that compiles uses them (jit/process/serve.cpp), and ends after a fault; and guard.cpp, whose process continues.
 //
 // Threads: a FaultStack belongs to the thread that takes it. set_llvm_handlers() changes process-wide state: one call at a time.
+//
+// Invariant: the text of a OneLine ends with a zero, and has no line break.
 #pragma once
 
 #include <llvm/Support/ErrorHandling.h>

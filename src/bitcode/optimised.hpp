@@ -1,6 +1,8 @@
 // Functions that were optimised before they were added to a package (extraction/shared.hpp): an attribute marks each of them.
 //
 // Threads: one at a time for each LLVM context, as for LLVM's modules.
+//
+// Invariant: between Apart's constructor and end() the larger shared functions are external; before and after they are internal.
 #pragma once
 
 #include <llvm/Analysis/LazyCallGraph.h>

@@ -1,4 +1,6 @@
 // Reads bitcode that is not trusted: LLVM's reader and verifier accept or refuse it, and LLVM's diagnostics become errors.
+//
+// Threads: one at a time for each LLVM context. Invariant: a FewWords never makes its text longer than kMax.
 #pragma once
 
 #include <llvm/Bitcode/BitcodeReader.h>

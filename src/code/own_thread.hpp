@@ -1,6 +1,8 @@
 // Code of packages that runs in threads of its own, because it may end its thread.
 //
 // Threads: any, without the lock of the cache, because the code may never end.
+//
+// Invariant: an OwnThread runs one piece of work at a time, and none after work has ended the thread.
 #pragma once
 
 #include <sys/types.h>

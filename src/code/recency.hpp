@@ -5,7 +5,7 @@
 // oldest package after that. Each call causes at most one move, so the cost of finding the oldest does not grow with the number of
 // packages.
 //
-// Threads: under the lock of the cache.
+// Threads: under the lock of the cache. Invariant: a listed package has one place, under a time that is not later than its last use.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // ThreadState: attributes of a thread that a constructor may change, and that later constructors, and the threads that they start, would
 // inherit.
 //
-// Threads: each object reads and restores the calling thread's state.
+// Threads: each object reads and restores the calling thread's state. Invariant: an object never changes once it is made.
 #pragma once
 
 #include <sched.h>

@@ -1,4 +1,6 @@
 // The address on which a node listens: "host:port", "[v6]:port" or "unix:PATH". Loopback and Unix sockets only, until there is a key.
+//
+// Threads: any; resolving a name may take seconds. No state: an Address is a plain value.
 #pragma once
 
 #include <asio/generic/stream_protocol.hpp>

@@ -1,4 +1,6 @@
 // Host: the node, as its control plane sees it; and Engines: its engines, which have the links.
+//
+// Threads: the control thread's; Engines names one more. No state in Host: it refers to what outlives the control plane.
 #pragma once
 
 #include <functional>

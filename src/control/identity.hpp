@@ -1,6 +1,6 @@
 // Identifies the process that is a member: each makes a key pair when it starts, and proves that it has it whenever members meet.
 //
-// Threads: any. A KeyPair never changes once it is made; its secret half is overwritten when it is destroyed.
+// Threads: any. Invariant: a KeyPair never changes once it is made; its secret half is overwritten when it is destroyed.
 #pragma once
 
 #include "base/bytes.hpp"

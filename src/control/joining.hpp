@@ -1,7 +1,9 @@
 // Joining: how this node becomes a member of an existing cluster: it asks a node for the member that gives ids, joins there, and meets all
 // the others.
 //
-// Threads: the control thread's. It keeps nothing between two calls. Once join() has succeeded, each member that was named to it has been
+// Threads: the control thread's.
+//
+// Invariants: it keeps nothing between two calls. Once join() has succeeded, each member that was named to it has been
 // met, is being met by Healing, or is known to have ended.
 #pragma once
 

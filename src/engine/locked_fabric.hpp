@@ -1,6 +1,6 @@
 // LockedFabric: an engine's fabric, for threads that do not hold the engine's lock, which guards the fabric.
 //
-// Threads: any; takes the lock. It has no state of its own.
+// Threads: any; takes the lock. No state: each call takes the lock once, and has released it when it returns.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,8 @@
 // NodeFunctions: the functions that a node has, by name and by handle, for those that run on it; and those that it has from the start.
 //
 // Threads: any. A function may be forgotten when another package arrives, and is freed when each engine has been between two frames since
-// (CodePlace::let_go). So a look-up takes the lock of any one of the node's engines. It has no state of its own: the code cache has.
+// (CodePlace::let_go). So a look-up takes the lock of any one of the node's engines. No state: that is the code
+// cache's.
 #pragma once
 
 #include <filesystem>

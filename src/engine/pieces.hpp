@@ -1,7 +1,7 @@
 // Pieces: a payload or a result that is sent as one: mostly one run of bytes; if it is larger than a frame, it may be several runs that follow
 // each other, and each is sent from its place.
 //
-// Threads: a plain value. It owns nothing: the bytes, and the list of pieces, outlive it.
+// Threads: a plain value. It owns nothing: the bytes, and the list of pieces, outlive it. Invariant: size() is the sum of its runs' sizes.
 #pragma once
 
 #include <algorithm>

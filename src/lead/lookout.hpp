@@ -1,7 +1,7 @@
 // Lookout: what a thread that keeps watch reads from the state of the lead (baton.hpp): that a function has run for too long, or that the
-// lead is free. It changes nothing there.
+// lead is free.
 //
-// Threads: as Baton.
+// Threads: as Baton. No state: a Lookout changes nothing in the Baton, and the thread that keeps watch has the `Seen`.
 #pragma once
 
 #include <cstdint>

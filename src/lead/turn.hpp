@@ -2,6 +2,8 @@
 //
 // Threads: a LeadTurn is used by the thread that made it, except that the thread that takes a function away from the leader clears its
 // `awaited` (Run::awaited), under the lock. LeadDuties are called under the engine's lock, which work() releases while it runs functions.
+//
+// No state: LeadDuties is an interface, a LeadTurn and a LeadRest are values.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // Functions that every node has: peers call them, as resident functions, by ids that are the same in all processes.
 // docs/frames.md, "Functions that every node has", has what they take and give, byte by byte.
 //
-// Threads: any.
+// Threads: any. Invariant: the ids are made of names, and are the same in all processes.
 #pragma once
 
 #include "base/ids.hpp"

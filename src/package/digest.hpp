@@ -1,6 +1,6 @@
 // BLAKE2b (libsodium), and the ids derived with it.
 //
-// Threads: any; a SliceHasher is used by one at a time.
+// Threads: any; a SliceHasher is used by one at a time. Invariant: hash() leaves it as it is, so pieces may be added afterwards.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // Making packages: what `rove build` and programs that send their own functions share.
 //
-// Threads: any.
+// Threads: any. Invariant: PackageCache::find() returns a whole package or nothing (KeptFiles).
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,6 @@
 // Log messages that peers can cause, at a bounded rate, so that they cannot fill a disk.
+//
+// Threads: any. Invariant: `said_` counts the messages since `since_`; the log has at most kLinesASecond of them.
 #pragma once
 
 #include <string_view>
@@ -9,9 +11,7 @@
 
 namespace rove {
 
-// Ten lines a second; those beyond are for whoever asks for `debug`.
-//
-// Threads: any. It has a lock of its own, under which nothing else is asked.
+// Ten lines a second; those beyond are written for `debug` only. It has a lock of its own, under which nothing else is called.
 class Complaints {
 public:
     void say(std::string_view node, std::string_view text) EXCLUDES(mutex_) {

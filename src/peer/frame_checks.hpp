@@ -1,6 +1,6 @@
 // FrameChecks: which frames a peer may send. Each frame that is not plain is checked here first; wire/kinds.hpp checks its shape.
 //
-// Threads: under the engine's lock. It has no state: what it answers depends on the frame and on who the peer is.
+// Threads: under the engine's lock. No state: what it answers depends on the frame and on who the peer is.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,8 @@
 // The peers of an engine, as all its parts that visit them see them. Only Peers (engine/peers.hpp) adds and removes.
 //
 // Threads: under the engine's lock. An iterator or a place is valid until the list changes, which may happen whenever the lock is released.
+//
+// Invariant: the peers are in the order in which they were added.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Service: what a node does for its peers and keeps state for, besides running their calls. Its functions are built-ins (node/built_ins.hpp);
 // this is what engines ask of it. SharedState lists the services of a node.
 //
-// Threads: any. Each service has a lock of its own.
+// Threads: any. Each service has a lock of its own. No state: this is an interface.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // The object files of functions that several packages of a program have, from one `rove bundle` to the next.
 //
-// Threads: one at a time.
+// Threads: one at a time. Invariant: keep() writes only if there are more objects than find() has left.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,7 @@
 // Which names a program's file defines, and which its shared libraries define.
 //
-// Threads: of() one at a time, because it runs the dynamic linker (process.hpp); a ProgramNames is constant: any.
+// Threads: of() one at a time, because it runs the dynamic linker (process.hpp); a ProgramNames by any.
+// Invariant: a ProgramNames never changes once it is made.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,8 @@
 // Running the compiler and other programs.
 //
 // Threads: run() by one at a time, because a signal ends only the program that was started last. not_interrupted() by any.
+//
+// Invariant: while no Interruptible exists, the signals do what they did before there was one.
 #pragma once
 
 #include <signal.h>

@@ -1,6 +1,8 @@
-// The code that a program runs by itself, and the part of it that makes a static.
+// The code that a program runs itself, and the part of it that makes a static.
 //
 // Threads: one at a time, as for Modules. Both only read the program, whose bodies of functions OwnCode::read() loads.
+//
+// Invariant: an OwnCode is empty before read(), and constant after it.
 #pragma once
 
 #include <llvm/IR/Dominators.h>
@@ -20,7 +22,7 @@
 
 namespace rove::bitcode {
 
-// The code that a program may run itself. Empty before read(), and constant after it.
+// The code that a program may run itself.
 class OwnCode {
 public:
     // statics: those that travel, and are initialised on the node.

@@ -1,10 +1,12 @@
 // The doorbell of a fabric: a pipe whose reader is woken by a byte. Peers open it through /proc/PID/fd.
 //
 // The pipe holds one page, so bells that are never read cost no more than that: if the pipe is full, a bell is dropped, because the
-// pipe is readable already. Both ends open it for reading and writing: it always has a reader, so that a bell raises no SIGPIPE, and
-// always a writer, so that the sleeper sees no end of file.
+// pipe is readable already.
 //
 // Threads: ring() and quiet() by any: each is one system call.
+//
+// Invariant: both ends have it open for reading and writing: it always has a reader, so that a bell raises no SIGPIPE, and always a
+// writer, so that the sleeper sees no end of file.
 #pragma once
 
 #include "fabric/proc_file.hpp"

@@ -1,4 +1,6 @@
 // The header of each message of a stream lane: a plain value. docs/frames.md has a worked example.
+//
+// Threads: any. No state.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,8 @@
 // Checks whether one piece of work is within its bounds: processor time, memory, and time without any processor time.
 //
 // Threads: one at a time, and not the one that works: it may never return.
+//
+// Invariant: what the process had used before a Watch was made does not count.
 #pragma once
 
 #include <fcntl.h>
