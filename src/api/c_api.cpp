@@ -90,12 +90,11 @@ rove::NodeOptions options_of(const rove_node_options* options) {
     result.own_thread = options->own_thread != 0;
     const std::string fabric = text(options->fabric);
     if (fabric.empty()) return result;
-    const auto* const named =
-        std::ranges::find(rove::kFabricWords, fabric, [](const auto& word) { return word.first; });
+    const auto* const named = std::ranges::find(rove::kFabricWords, fabric, &rove::FabricWord::word);
     if (named == rove::kFabricWords.end())
         throw rove::Error(rove::ErrorCode::invalid, fmt::format("fabric '{}' is none of its choices: {}", fabric,
                                                                 fmt::join(rove::fabric_words(), ", ")));
-    result.fabric = named->second;
+    result.fabric = named->choice;
     return result;
 }
 

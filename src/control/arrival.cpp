@@ -6,6 +6,7 @@
 #include "control/address.hpp"
 #include "control/co_try.hpp"
 #include "program/residents.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove::control {
 
@@ -101,7 +102,7 @@ Status Arrival::open_offered_link() {
 Welcome Arrival::welcome() {
     Welcome welcome{.has_residents = !Residents::none(),
                     .has_ticket = lane_.has_value(),
-                    .features = wire::control::kFeatures,
+                    .features = wire::kFeatures,
                     .id = host_.ids.id(),
                     .you = you_,
                     .count = std::max(host_.ids.node_count(), is_client(you_) ? 1 : you_ + 1),
@@ -147,7 +148,7 @@ Status Arrival::settle() {
                              .triple = request_.triple,
                              .node_count = host_.ids.node_count(),
                              .has_residents = request_.has_residents,
-                             .features = request_.features & wire::control::kFeatures},
+                             .features = request_.features & wire::kFeatures},
                     .resident = {},
                     .replace = true,
                     .hang_up = hang_up_of(beside_.thread.gate(), guest_.channel)};

@@ -8,6 +8,7 @@
 #include "code/own_code.hpp"
 #include "control/co_try.hpp"
 #include "program/residents.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove::control {
 namespace {
@@ -26,7 +27,7 @@ using wire::control::Role;
 using wire::control::Settled;
 using wire::control::Welcome;
 
-// timed_out at that time at the latest. If the listener's queue is full, TCP tries again by itself, and a Unix socket fails at once.
+// timed_out at that time at the latest. If the listener's queue is full, TCP tries again, and a Unix socket fails at once.
 asio::awaitable<asio::error_code> connect_to(ControlThread& thread, Socket& socket,
                                              asio::generic::stream_protocol::endpoint endpoint, TimePoint until) {
     using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
@@ -170,7 +171,7 @@ asio::awaitable<Status> Opening::ask() {
     const OwnIdentity& self = beside_.self;
     wire::control::Request request{.has_residents = !Residents::none(),
                                    .replace = wanted_.replace,
-                                   .features = wire::control::kFeatures,
+                                   .features = wire::kFeatures,
                                    .triple = std::string(code::host_triple()),
                                    .address = self.address(),
                                    .key = {},
@@ -266,7 +267,7 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
                              .triple = welcome.triple,
                              .node_count = welcome.count,
                              .has_residents = welcome.has_residents,
-                             .features = welcome.features & wire::control::kFeatures},
+                             .features = welcome.features & wire::kFeatures},
                     .resident = welcome.resident,
                     .replace = wanted_.replace,
                     .hang_up = hang_up_of(beside_.thread.gate(), channel_)};
@@ -274,7 +275,7 @@ Result<Met> Opening::settle(const Welcome& welcome, const Settled& settled) {
     if (!adopted) return tl::unexpected<Error>(adopted.error());
     Met met{.peer = adopted->peer, .id = welcome.id, .redirect = {}};
     if (!adopted->taken) {
-        channel_->close(Goodbye{.reason = Goodbye::Reason::cut, .text = "another link was made meanwhile"});
+        channel_->close(Goodbye{.reason = Goodbye::Reason::cut, .text = "another link was made first"});
         return met;
     }
     LinkWatch::Unwatched unwatched(

@@ -35,8 +35,8 @@ Status check_options(const NodeOptions& options) {
     if (options.packages_max == 0)
         return fail(ErrorCode::invalid, "option packages_max is 0: a node that runs functions knows at least 1");
     ROVE_CHECK(check_choice("waiting", options.waiting, Waiting::frugal, "latency, balanced, frugal"));
-    ROVE_CHECK(
-        check_choice("fabric", options.fabric, FabricChoice::ucx, fmt::format("{}", fmt::join(fabric_words(), ", "))));
+    ROVE_CHECK(check_choice("fabric", options.fabric, kFabricWords.back().choice,
+                            fmt::format("{}", fmt::join(fabric_words(), ", "))));
     return check_choice("forms", options.forms, Forms::both, "both, image, bitcode", Forms::image);
 }
 

@@ -5,18 +5,25 @@
 #include <chrono>
 #include <ranges>
 #include <string_view>
-#include <utility>
 
 #include "base/result.hpp"
 #include "rove/node.hpp"
 
 namespace rove {
 
-// The words for how a node reaches others, in every place where one chooses.
-inline constexpr std::array<std::pair<std::string_view, FabricChoice>, 4> kFabricWords{
-    {{"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}, {"ucx", FabricChoice::ucx}}};
+// How a node reaches others: the words for that, in every place where one chooses, in the order of FabricChoice.
+struct FabricWord {
+    std::string_view word;
+    FabricChoice choice;
+    std::string_view help;
+};
+inline constexpr std::array<FabricWord, 4> kFabricWords{
+    {{"best", FabricChoice::best, "(default) shared memory on one machine, else a stream over sockets"},
+     {"shm", FabricChoice::shm, "shared memory only"},
+     {"tcp", FabricChoice::tcp, "a stream over sockets only"},
+     {"ucx", FabricChoice::ucx, "UCX, for trusted networks only: whoever reaches its port can take over the process"}}};
 inline constexpr auto fabric_words() {
-    return std::views::keys(kFabricWords);
+    return std::views::transform(kFabricWords, &FabricWord::word);
 }
 
 // Functions that run long at once: each has a thread with a stack of 8 MiB of addresses, 512 MiB together.

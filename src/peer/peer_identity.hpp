@@ -20,7 +20,7 @@ struct PeerIdentity {
     std::string triple;                  // the machine that it needs code for
     std::uint32_t node_count = 1;        // of the nodes that joined one another there
     bool has_residents = false;  // its program has functions of its own: what this node calls may be there already
-    std::uint32_t features = 0;  // that both ends have: wire::control::kFeatures
+    std::uint32_t features = 0;  // that both ends have: wire::kFeatures
 };
 
 }  // namespace rove

@@ -16,8 +16,6 @@
 namespace rove::wire::control {
 
 inline constexpr std::uint16_t kVersion = 6;
-// What this build can do beyond the version, a bit each: none yet. Two nodes use with one another what both have (docs/meeting.md).
-inline constexpr std::uint32_t kFeatures = 0;
 inline constexpr std::size_t kLengthBytes = 4;
 
 // Bounds of the fields.

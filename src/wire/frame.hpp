@@ -22,7 +22,7 @@ namespace rove::wire {
 enum class Kind : std::uint8_t {
     none = 0,
     filler = 1,  // the ring's last lines, too few for the next frame
-    call = 2,    // run a function; replies go to `node`
+    call = 2,    // run a function; replies are sent to `node`
     reply = 3,   // a call's end; destination `node`
     bind = 4,    // extension: FunctionId; `handle` names it from now on (receiver -> sender of the call)
     code = 5,    // extension: CodeChunk; payload: its bytes; destination `node`

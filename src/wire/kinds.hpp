@@ -15,6 +15,10 @@
 
 namespace rove::wire {
 
+// The features of this build: what it can do beyond the version of its protocol (control.hpp), one bit each, none yet. Two nodes tell each
+// other theirs when they meet (docs/meeting.md), and use those that both have.
+inline constexpr std::uint32_t kFeatures = 0;
+
 // The nodes that the header's `node` may name. A member may name others as well, because it forwards their calls and the answers to these.
 enum class Names : std::uint8_t {
     anybody,  // a destination, to which the receiver passes it on, or none
@@ -47,7 +51,7 @@ struct Extension {
     std::string_view holds = "";             // the struct in frame.hpp, or what decides which one it is
     std::size_t bytes = 0;                   // size that each frame has
     std::array<std::size_t, 4> by_naming{};  // added for a call, for each way in which it names its function
-    // Added at the end, in a frame with the flag: what both ends must have agreed on (wire::control::kFeatures).
+    // Added at the end, in a frame with the flag: what both ends must have agreed on (kFeatures).
     struct {
         std::uint8_t flag = 0;  // 0: there is none
         std::size_t bytes = 0;
@@ -69,8 +73,9 @@ struct KindRule {
     std::size_t payload_bytes_max = 0;
     std::optional<std::size_t> payload_bytes_in_parts{};  // the exact size, with kParts
     Hops hops = Hops::unused;
-    bool has_status = false;   // the form in which its function ran, or an error code
-    bool brings_code = false;  // so does a call that carries its code: see brings_code()
+    bool has_status = false;    // the form in which its function ran, or an error code
+    bool brings_code = false;   // so does a call that carries its code: see brings_code()
+    std::uint32_t feature = 0;  // that both ends must have agreed on, for any frame of the kind; 0: none
 };
 
 inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
@@ -229,7 +234,8 @@ static_assert([] {
 // `features`: those that both ends have.
 [[nodiscard]] constexpr bool is_agreed(const KindRule& rule, const FrameHeader& header, std::uint32_t features) {
     const auto& added = rule.extension.added;
-    return (header.flags & added.flag) == 0 || (features & added.feature) != 0;
+    return (rule.feature == 0 || (features & rule.feature) != 0) &&
+           ((header.flags & added.flag) == 0 || (features & added.feature) != 0);
 }
 
 [[nodiscard]] constexpr std::size_t added_bytes(const KindRule& rule, const FrameHeader& header) {
@@ -249,7 +255,8 @@ template <Kind kKind, const auto& kRules = kKindRules>
     static_assert(kRule.flags_always == 0, "nothing here looks for them");
     const FrameHeader& header = frame.header;
     std::uint16_t extra_bytes = kRule.extension.bytes;
-    if constexpr (kRule.extension.added.flag != 0) {  // so that a kind without it costs no instruction
+    if constexpr (kRule.extension.added.flag != 0 ||
+                  kRule.feature != 0) {  // so that a kind without it costs no instruction
         if (!is_agreed(kRule, header, features)) return false;
         extra_bytes = static_cast<std::uint16_t>(extra_bytes + added_bytes(kRule, header));
     }

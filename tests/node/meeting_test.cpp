@@ -293,7 +293,7 @@ TEST(Meeting, TwoNodesUseTheFeaturesThatBothHave) {
     opener.send(encode(Request{.features = ~0U, .triple = "x86_64-linux-gnu", .address = {}, .offer = {}}));
     const auto welcome = decode<Welcome>(opener.receive());
     ASSERT_TRUE(welcome);
-    EXPECT_EQ(welcome->features, wire::control::kFeatures);
+    EXPECT_EQ(welcome->features, wire::kFeatures);
     const Raw stream((*core)->address());
     stream.send(encode(LaneHello{.ticket = welcome->ticket}));
     opener.send(encode(Connected{.lane = Lane::stream}));
@@ -303,7 +303,7 @@ TEST(Meeting, TwoNodesUseTheFeaturesThatBothHave) {
         peer = EngineView::on_the_way_to((*core)->first_engine(), welcome->you);
         return peer != nullptr;
     }));
-    EXPECT_EQ(peer->identity().features, wire::control::kFeatures);
+    EXPECT_EQ(peer->identity().features, wire::kFeatures);
     (*core)->shut_down();
 }
 

@@ -212,6 +212,22 @@ TEST(Budget, IsAfterWhatNamesTheFunction) {
     }
 }
 
+// ---- a row of a later version: a kind that both ends must have agreed on
+
+TEST(KindWithAFeature, IsRefusedWhereNobodyAgreedOnIt) {
+    static constexpr std::array<KindRule, kKindRules.size()> kRules = [] {
+        std::array<KindRule, kKindRules.size()> rules = kKindRules;
+        rules[static_cast<std::size_t>(Kind::ping)].feature = 2;
+        return rules;
+    }();
+    const Frame ping{{.kind = Kind::ping}, {}, {}};
+    const KindRule& rule = kRules[static_cast<std::size_t>(Kind::ping)];
+    EXPECT_EQ(wrong_shape(rule, ping, true, 2 | 1), "");
+    EXPECT_NE(wrong_shape(rule, ping, true, 1), "");
+    EXPECT_TRUE((is_plain<Kind::ping, kRules>(ping, 2 | 1)));
+    EXPECT_FALSE((is_plain<Kind::ping, kRules>(ping, 1)));
+}
+
 // ---- the page
 
 std::string_view named_in(Names names) {

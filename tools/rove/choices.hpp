@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -35,19 +36,20 @@ inline const CLI::Validator kNoNan(
     },
     "");
 
-inline const std::map<std::string, FabricChoice> kFabrics(kFabricWords.begin(), kFabricWords.end());
 inline const std::map<std::string, Forms> kForms{
     {"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
 
 // How a node reaches others, and by what it is let in.
 inline void add_reach(CLI::App& command, NodeOptions& options) {
-    command
-        .add_option(
-            "--fabric", options.fabric,
-            "best (default): shared memory on one machine, else a stream over sockets; shm, tcp: that one only; "
-            "ucx: UCX, for trusted networks only: whoever reaches its port can take over the process")
-        ->transform(one_of(kFabrics))
-        ->option_text("best|shm|tcp|ucx");
+    std::map<std::string, FabricChoice> fabrics;
+    std::string help;
+    for (const FabricWord& each : kFabricWords) {
+        fabrics.emplace(each.word, each.choice);
+        help += fmt::format("{}{}: {}", help.empty() ? "" : "; ", each.word, each.help);
+    }
+    command.add_option("--fabric", options.fabric, help)
+        ->transform(one_of(fabrics))
+        ->option_text(fmt::format("{}", fmt::join(fabric_words(), "|")));
     command.add_option(
         "--cookie", options.cookie,
         "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
