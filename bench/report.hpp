@@ -21,7 +21,7 @@ struct Row {
     std::string fabric;
     std::optional<OneWay> one_way_ns;
     std::optional<double> per_second, bytes_per_second, frame_bytes;
-    std::optional<double> core_share;  // wake: of one core, by the node while nothing comes
+    std::optional<double> core_share;  // wake: of one core, by the node while nothing arrives
     std::map<std::string, double> against;
     std::map<std::string, double> ratio;  // medians over the runs of ours / theirs in the same run
 };

@@ -517,7 +517,7 @@ void measure_wake(const Settings& settings, Report& report, Progress& progress) 
         std::this_thread::sleep_for(milliseconds(300));
         const CoreShare share(session.node_pid());
         std::this_thread::sleep_for(milliseconds(settings.quick ? 200 : 3000));
-        add(std::string(waiting) + ", nothing comes").core_share = share.now();
+        add(std::string(waiting) + ", nothing arrives").core_share = share.now();
         if (waiting == std::string("latency")) continue;
         const double usual = ping_pong(sender, 2000).p50 * 2;
         std::vector<double> all;

@@ -16,7 +16,7 @@ function(rove_test name)
     set(test_LABELS unit)
   endif()
   add_executable(${name} ${test_SOURCES})
-  # Tests look into nodes that they know to be quiet, and at parts of nodes by themselves, without a lock.
+  # Tests look into nodes that they know to be quiet, and at single parts of nodes, without a lock.
   target_compile_options(${name} PRIVATE ${ROVE_WARNINGS} $<$<CXX_COMPILER_ID:Clang>:-Wno-thread-safety>)
   target_link_libraries(${name} PRIVATE ${test_LINK} GTest::gtest_main)
   # Two properties, as gtest_discover_tests drops all but the first of a list of values.

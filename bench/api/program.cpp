@@ -85,7 +85,7 @@ void large(const rove::Peer& peer, std::size_t mib, double ms) {
         std::shuffle(std::begin(rows), std::end(rows), random);
         for (Row& row : rows) {
             for (int i = 0; i < 10; ++i)
-                (void)peer.ping().get();  // it is awake: `rove bench wake` tells what waking costs
+                (void)peer.ping().get();  // it is awake: `rove bench wake` measures what waking costs
             const auto start = Clock::now();
             row.work();
             if (round >= kUnmeasured) row.samples.push_back(ns_since(start));
@@ -170,7 +170,7 @@ void steady(const rove::Peer& peer, const char* package, double ms) {
     for (const std::size_t mib : {1, 4, 31}) large(peer, mib, ms);
 }
 
-// The time of a call, with the node awake (`rove bench wake` tells what waking costs) and nothing compiling.
+// The time of a call, with the node awake (`rove bench wake` measures what waking costs) and nothing compiling.
 template <typename F>
 double time_of_first(const rove::Peer& peer, const F& function, int expected) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -39,7 +39,7 @@ public:
     // Gives each node its part of the text.
     Cost keep_text(const rove::Entry& keep_text, const std::vector<std::string_view>& parts) const;
 
-    // One call: the function travels, and its answer comes back from wherever it ends.
+    // One call: the function travels, and its answer is sent from the node where it ends.
     [[nodiscard]] Walked travel(const rove::Entry& walk, Vertex start) const;
     // The same walk by fetching the adjacency lists of each level, in the kindest way: one call for each node and
     // level, all nodes at once.

@@ -363,7 +363,7 @@ int main(int argc, char** argv) {
     app.add_option("--runs", options.runs, "how often each thing is measured")
         ->capture_default_str()
         ->check(CLI::Range(1, 1000));
-    app.add_flag("--json", options.json, "one JSON object on stdout: all figures; the rest goes to stderr");
+    app.add_flag("--json", options.json, "one JSON object on stdout: all figures; the rest is written to stderr");
     app.add_option("--nodes", options.nodes, "how many")->capture_default_str()->check(CLI::Range(1, 32));
     app.add_option("--archive", options.archive, "a file as `apt-cache dumpavail` prints it, or - (default: run it)");
     app.add_option("--architecture", options.architecture, "whose packages (default: this machine's)");

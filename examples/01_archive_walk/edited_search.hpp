@@ -14,7 +14,7 @@ inline constexpr std::string_view kScoreLine =
 inline constexpr std::string_view kScoreLineEdited =
     "constexpr auto score = [](const Match& match) { return 1000 - 100 * match.errors - match.installed_mib; };";
 
-// Builds archive_search anew, in a directory, and gives the program's path. Throws std::runtime_error where that cannot be
+// Builds archive_search again, in a directory, and gives the program's path. Throws std::runtime_error where that cannot be
 // done here, with the reason: there is no compiler, or no record of the build.
 [[nodiscard]] std::filesystem::path build_edited_search(const Options& options, const std::filesystem::path& directory);
 

@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kNodesMax = 32;
-constexpr std::chrono::seconds kPatience{5};  // that a process has to end by itself after SIGTERM
+constexpr std::chrono::seconds kPatience{5};  // that a process has to end after SIGTERM
 
 // What must not outlive this process. The thread that a signal wakes takes the lock for good, so that nothing is started,
 // reported or removed beside it.
@@ -97,7 +97,7 @@ pid_t spawn(const std::vector<std::string>& command, const Pipe& output, const s
     const pid_t pid = fork();
     if (pid < 0) throw std::runtime_error("cannot start a process");
     if (pid > 0) {
-        setpgid(pid, pid);  // the child does, too: whoever comes first
+        setpgid(pid, pid);  // the child does, too: whichever is first
         owned().processes.insert(pid);
         return pid;
     }

@@ -1,6 +1,6 @@
 // Child processes: commands whose output is read, and nodes that end when this program does, however it ends.
 //
-// Threads: end_on_signals() has one of its own, which ends everything when a signal comes; all else is for one thread.
+// Threads: end_on_signals() has one of its own, which ends everything when a signal arrives; all else is for one thread.
 #pragma once
 
 #include <sys/types.h>

@@ -16,7 +16,7 @@ struct Match {
     int installed_mib;
 };
 
-// Says which match is better than another. No index knows that beforehand, and so it has to go where the text is.
+// Says which match is better than another. No index knows that beforehand, and so it has to run where the text is.
 constexpr auto score = [](const Match& match) { return 1000 - 100 * match.errors - match.description_bytes; };
 
 // Finds a pattern anywhere in a line, with errors: the bit-parallel method of G. Myers (Journal of the ACM 46, 1999).
@@ -91,7 +91,7 @@ TopTen search(const Part& part, const Pattern& pattern, const Score& score_of) {
             match.installed_mib = number_of(value_of("Installed-Size: ")) / 1024;
         }
         at = end + 1;
-        if (!line.empty() && at < part.text.size()) continue;  // the stanza goes on
+        if (!line.empty() && at < part.text.size()) continue;  // the stanza continues
         if (match.errors < none)
             add(top, {score_of(match), match.errors, part.node, static_cast<std::uint32_t>(stanza),
                       static_cast<std::uint32_t>(end - stanza)});

@@ -24,7 +24,7 @@ int main(int count, char** arguments) try {
     auto [a_there, b_there] = rove::when_all(target.allocate<double>(n), target.allocate<double>(n)).get();
     rove::when_all(target.put(a, a_there), target.put(b, b_there)).get();
 
-    // Begins the call; do something else meanwhile.
+    // Begins the call; do something else while it runs.
     rove::Call<double> result = target.async(rove::fn<inner_product>, a_there, b_there);
     const double expected = inner_product(a, b);
 

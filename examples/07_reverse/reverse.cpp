@@ -10,7 +10,7 @@ double price_of(rove::Here& here, const std::string& article) {
     return here.object<std::map<std::string, double>>("prices").at(article);
 }
 
-// Runs there, and asks back while it does. Its thread serves the node meanwhile, so that two nodes may ask each other.
+// Runs there, and asks back while it does. Its thread serves the node while it waits, so that two nodes may ask each other.
 double total(rove::Here& here, const std::map<std::string, int>& order) {
     double sum = 0;
     for (const auto& [article, pieces] : order) sum += pieces * here.caller().sync(rove::fn<price_of>, article);
@@ -25,7 +25,7 @@ int main(int count, char** arguments) try {
     const rove::Peer peer = node.connect(arguments[1]);
     std::printf("%.2f\n", peer.sync(rove::fn<total>, std::map<std::string, int>{{"apple", 4}, {"pear", 3}}));
 
-    // What is thrown here is thrown there, and comes back as what it was.
+    // What is thrown here is thrown there, and thrown again here, as the same type.
     try {
         (void)peer.sync(rove::fn<total>, std::map<std::string, int>{{"quince", 1}});
     } catch (const rove::RemoteError& error) {

@@ -39,7 +39,7 @@ void post_quietly(const Peer& peer, std::uint64_t meeting, const FunctionId& id,
     try {
         Edge::state(peer)->engine->caller().post_in_meeting(*Edge::state(peer), meeting, {.id = &id, .own = true},
                                                             payload);
-    } catch (const std::exception& error) {  // no memory for the frame, say: the peer frees it when this node goes
+    } catch (const std::exception& error) {  // no memory for the frame, say: the peer frees it when this node leaves
         log().warn("a message about a buffer was not sent: {}", error.what());
     }
 }

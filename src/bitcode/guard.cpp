@@ -81,7 +81,7 @@ void meet_again(int number, const siginfo_t& info, const struct sigaction& handl
 }
 
 // Runs in the thread that faults. A thread that does work is in LLVM's code, which holds none of the process's locks: only if it faults within
-// malloc(), after it has corrupted the heap, do other threads wait for ever. Faults of all other threads go to the handlers from before.
+// malloc(), after it has corrupted the heap, do other threads wait for ever. Faults of all other threads are handled as before.
 void on_fault(int number, siginfo_t* info, void* context) {
     const std::size_t place = place_of_fault(number);
     const bool is_own = info->si_code > 0 || (number == SIGABRT && info->si_pid == getpid());  // abort() sends it

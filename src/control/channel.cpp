@@ -107,7 +107,7 @@ void Channel::close(const wire::control::Goodbye& goodbye) noexcept {
     // In the middle of another message the other end could not decode it.
     if (unsent_.empty() && !writing_) try {
             (void)write_now(encode(goodbye));
-        } catch (const std::bad_alloc&) {  // the other end sees the connection end, and is not told why
+        } catch (const std::bad_alloc&) {  // the other end sees the connection end, without a reason
         }
     close();
 }

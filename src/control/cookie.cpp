@@ -89,7 +89,7 @@ Result<Cookie> read_or_make_cookie(const std::filesystem::path& path) {
         return fail(ErrorCode::refused,
                     "the cookie {} must belong to this user and be readable by no one else (chmod 600)", path.string());
     if (!read_all)
-        return fail(ErrorCode::refused, "the cookie {} is not {} bytes long; delete it, and it is made anew",
+        return fail(ErrorCode::refused, "the cookie {} is not {} bytes long; delete it, and it is made again",
                     path.string(), kCookieBytes);
     return cookie;
 }

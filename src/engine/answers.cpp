@@ -103,7 +103,7 @@ void Answers::tell_of_failed_post(const wire::CallContext& call, const Error& er
 bool Answers::try_reply(const wire::CallContext& to, RanAs ran, Bytes data) noexcept try {
     const Hold hold(lead_.mutex());
     [[clang::always_inline]] return reply_at_once(to, ran, data);
-} catch (const std::bad_alloc&) {  // the caller of this goes on with reply()
+} catch (const std::bad_alloc&) {  // the caller of this then calls reply()
     return false;
 }
 

@@ -49,7 +49,7 @@ Result<const detail::Callable::Code*> complete(Callee& callee, const detail::Cal
 
 Status Caller::ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t payload_bytes, Deadline deadline) {
     ROVE_CHECK(in_time(deadline));
-    // The frame and what may have to go with it: a name, or code that is not too large to be inlined.
+    // The frame and what may have to be in it: a name, or code that is not too large to be inlined.
     const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + payload_bytes;
     if (peer->clear_way() && peer->link()->has_room(Traffic::calls, bytes)) return {};
     ROVE_CHECK(no_frame_begun(*peer));
@@ -153,7 +153,7 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
     return begun.sent();
 }
 
-// The code goes with the call; it is compared there with what came before, so that it is loaded once.
+// The code is sent in the call; it is compared there with what arrived before, so that it is loaded once.
 Result<CallId> Caller::call_inline(PeerState& peer, const Outgoing& outgoing) {
     ROVE_TRY(const ByteBuffer* code, inline_code(peer, *outgoing.callee.id, *outgoing.callee.package));
     if (code->size() + outgoing.payload.size() > wire::kFrameBytesMax - wire::kHeaderBytes)
@@ -369,7 +369,7 @@ void Caller::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Calle
     if (process_.is_past()) return;
     Hold hold(lead_.mutex());
     if (runner_.is_ending() || !peer.linked() || peer.meeting() != meeting) return;
-    // After what waits for room already; a peer whose outbox is full keeps the memory until it or this node goes.
+    // After what waits for room already; a peer whose outbox is full keeps the memory until it or this node ends.
     (void)send_call(peer, callee, peer.code.bindings.handle_of(*callee.id),
                     made_by(peer.my_id(), {}, {.wants_reply = false}), payload);
 }

@@ -1,4 +1,4 @@
-// Payloads that are larger than a frame: they go ahead of their calls, in parts.
+// Payloads that are larger than a frame: they are sent ahead of their calls, in parts.
 #include <algorithm>
 #include <cstring>
 
@@ -24,7 +24,7 @@ struct Caller::LargeSend {
     const Pieces& payload;
     Deadline deadline;
     std::uint64_t meeting = 0;              // in which it is sent
-    std::optional<std::uint32_t> handle{};  // of the function, where the peer has told it before
+    std::optional<std::uint32_t> handle{};  // of the function, where the peer has sent it before
     wire::Staged staged{};
     std::optional<TimePoint> holds_back_until{};  // once it has waited
     std::optional<LargeBytes> copy{};             // in place of `payload`

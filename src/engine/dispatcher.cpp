@@ -156,7 +156,7 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     return on_call(&peer, frame, turn);
 }
 
-// A function that reads its payload as it comes begins with the first part. All other parts are put together.
+// A function that reads its payload as it arrives begins with the first part. All other parts are put together.
 Dispatcher::Taken Dispatcher::on_part(PeerState& from, const wire::Frame& frame, Lead::Turn& turn) {
     if (gatherings_.runs_part(from, frame, turn)) return lead_.lost(turn) ? Taken::held : Taken::gone;
     return payload_parts_.add(from, frame) ? Taken::done : Taken::parked;
@@ -303,7 +303,7 @@ Result<code::Function*> Dispatcher::function_of(PeerState* from, const wire::Fra
         const std::optional<Parked>& parked = parked_of(from);
         if (function != nullptr || !parked || parked->handle != frame.header.handle || parked->function == FunctionId{})
             return function;
-        return cache_->find(parked->function);  // it was forgotten while the call waited, and has come again
+        return cache_->find(parked->function);  // it was forgotten while the call waited, and has arrived again
     }
     if (naming == wire::kByEither) {
         const auto either = wire::copy_of<wire::Either>(frame.extra);
@@ -356,7 +356,7 @@ Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& f
     return run_entered(*function, std::get<code::Entered>(std::move(entered)), from, frame, turn);
 }
 
-// A call whose code is loaded and held. Its payload may have come in parts.
+// A call whose code is loaded and held. Its payload may have been sent in parts.
 Dispatcher::Taken Dispatcher::run_entered(code::Function& function, code::Entered held, PeerState* from,
                                           const wire::Frame& frame, Lead::Turn& turn) {
     Run begun{.function = &function,
@@ -428,7 +428,7 @@ bool Dispatcher::run_one(Run& run, const wire::CallContext& call, Bytes payload,
     return here.ended || !call.wants_reply;
 }
 
-// The function was told that there is no memory for its answer, and has returned without another one: its call must not end as a success.
+// The function got the error that there is no memory for its answer, and has returned without another one: its call must not end as a success.
 void Dispatcher::end_without_answer(rove_here& here) noexcept {
     answers_.reply_error(here.call, rove::no_memory());
     here.ended = true;

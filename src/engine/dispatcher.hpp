@@ -1,5 +1,5 @@
-// Dispatcher: what a node does with each frame that arrives. Replies and code go to the parts that await them; calls run their function, in
-// the leader's thread, or wait at the head of their mailbox for code or for a thread.
+// Dispatcher: what a node does with each frame that arrives. Replies and code are passed to the parts that await them; calls run their
+// function, in the leader's thread, or wait at the head of their mailbox for code or for a thread.
 //
 // Threads: the leader, under the engine's lock, which is released while functions run. The caller asks lost() afterwards.
 //
@@ -34,7 +34,7 @@ class Dispatcher {
 public:
     // The parts of the node that this one uses. They outlive it.
     struct Beside {
-        Engine& engine;  // for functions, which are told where they run
+        Engine& engine;  // for functions, which may ask where they run
         const NodeOptions& options;
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
         Lead& lead;

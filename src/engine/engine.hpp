@@ -142,7 +142,7 @@ private:
     const unsigned index_;
     std::atomic<bool> stopped_{false};
     std::unique_ptr<fabric::Fabric> fabric_;
-    const std::shared_ptr<SpareMemory> spare_memory_ = std::make_shared<SpareMemory>();  // for what comes in parts
+    const std::shared_ptr<SpareMemory> spare_memory_ = std::make_shared<SpareMemory>();  // for what is sent in parts
 
     // The parts. Those that each uses outlive it, or are not used when it ends: all of them rest by then.
     HousekeepingClock housekeeping_ GUARDED_BY(lock_of<EngineLock>);

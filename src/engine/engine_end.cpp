@@ -172,7 +172,7 @@ void EngineEnd::await_functions(TimePoint until) {
     });
 }
 
-// Functions that wait go on waiting for most of the grace …
+// Functions that wait continue to wait for most of the grace …
 void EngineEnd::await_functions_that_wait(TimePoint begun) {
     await_functions(begun + engine_.options_.grace * 4 / 5);
 }
@@ -188,7 +188,7 @@ void EngineEnd::end_calls(TimePoint /*begun*/) {
     engine_.lead_.wake();
 }
 
-// Makes the thread that tells of them, and another one if a callback does not return.
+// Makes the thread that reports them, and another one if a callback does not return.
 void EngineEnd::have_last_ends_told(TimePoint /*begun*/) {
     Hold hold(engine_.lock());
     const auto tell = [](void* engine, HeldLock& held, OwnThreads::One& self) REQUIRES(lock_of<EngineLock>) {
@@ -196,7 +196,7 @@ void EngineEnd::have_last_ends_told(TimePoint /*begun*/) {
     };
     for (unsigned i = 0; i < kTellersMax && engine_.own_calls_.has_ends_to_tell(); ++i) {
         if (const Status told = engine_.own_threads_.add(tell, &engine_); !told) {
-            log().error("callbacks are not told that their calls have ended: {}", told.error().message());
+            log().error("callbacks are not run for calls that have ended: {}", told.error().message());
             return;
         }
         engine_.lead_.wait_briefly(hold.lock(), Clock::now() + kTellFor, [&]() REQUIRES(lock_of<EngineLock>) {

@@ -89,7 +89,7 @@ Result<code::Function*> FunctionFinder::by_either(const wire::Either& either) {
     return cache_->find(either.shipped);
 }
 
-// A function of this very program, called by the id under which this program has sent it out: it comes back.
+// A function of this very program, called by the id under which this program has sent it out.
 code::Function* FunctionFinder::own_shipped(const FunctionId& function) {
     const std::shared_ptr<PackageStore> package = own_functions_.package_of(function);
     if (!package) return nullptr;

@@ -86,7 +86,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
     gathering.run_ = &run;
     const code::Pace::Short was_short = function->pace.how_short();
     const bool waited_quietly = function->waits_quietly.load(std::memory_order_relaxed);
-    // It cannot end a call that has not come.
+    // It cannot end a call that has not arrived.
     rove_here here{.engine = &beside_.engine, .function = function, .call = {}, .ran = run.ran, .ended = true};
     here.gathering = &gathering;
     beside_.runner.begin(run, turn);

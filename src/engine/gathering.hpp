@@ -52,7 +52,7 @@ public:
     enum class Next : std::uint8_t {
         part,  // of the payload: part(), until next() is asked again
         call,  // all have been read, and the call has arrived: the function runs
-        over,  // the call does not come
+        over,  // the call will not arrive
     };
     // Waits for it. Once it has given `call` or `over`, it gives that again.
     [[nodiscard]] Next next(rove_here& here) EXCLUDES(lock_of<EngineLock>);
@@ -106,7 +106,7 @@ class Gatherings {
 public:
     // The parts of the node that this one uses. They outlive it.
     struct Beside {
-        Engine& engine;  // for functions, which are told where they run
+        Engine& engine;  // for functions, which may ask where they run
         const NodeOptions& options;
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
         Lead& lead;
@@ -142,7 +142,7 @@ private:
 inline bool looks_at_calls(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
     return !peer.has_backlog() && (peer.calls.gathering() == nullptr || !peer.calls.gathering()->keeps_mailbox());
 }
-// Whether it takes the next one there. A call that was parked comes first, and waits for something else than the mailbox.
+// Whether it takes the next one there. A call that was parked is taken first, and waits for something else than the mailbox.
 inline bool takes_calls(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
     return !peer.calls.parked && !peer.calls.waits_to_stage() && looks_at_calls(peer);
 }

@@ -32,7 +32,7 @@ void Engine::keep_thread(rove_here* here) {
                                          own ? "is the node's" : "is its program's");
     log().error("{}; that thread is kept, and runs nothing more", what);
     if (here != nullptr && here->gathering != nullptr)
-        here->gathering->skip_rest(*here);  // the call comes after its parts
+        here->gathering->skip_rest(*here);  // the call arrives after its parts
     if (here != nullptr && !std::exchange(here->ended, true))
         answers_.reply_error(here->call, Error(ErrorCode::failed, what));
     // Those that wait in the same thread never return either.

@@ -143,7 +143,7 @@ void LinkEnds::take_last_replies(PeerState& peer) {
 }
 
 // Those that the member may not have taken, and those that had not left. Where memory runs out in between, what was kept is kept once
-// more when this is done again: its receiver drops what comes twice.
+// more when this is done again: its receiver drops what arrives twice.
 void LinkEnds::keep_replies_of(PeerState& peer) {
     const auto keep = [&](const ByteBuffer& bytes) REQUIRES(lock_of<EngineLock>) {
         const wire::Frame frame = wire::frame_in(bytes);

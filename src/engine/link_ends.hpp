@@ -1,10 +1,10 @@
 // LinkEnds: what is done when a link has ended, and with the calls and replies that were on their way over it.
 //
-// A stream ends before the goodbye arrives that says why, because that comes by another socket. So the transport's end alone
+// A stream ends before the goodbye arrives that says why, because that is sent over another socket. So the transport's end alone
 // gives no reason yet: for kGoodbyeWait the link is kept, nothing is sent by it, and what has arrived is still served.
 //
 // Replies that the other side has not taken are kept, and sent again when the two have met again: a call's id has a generation, so
-// one that comes twice is dropped. Calls are never sent twice. Those that had been sent on and not been taken end as disconnected
+// one that arrives twice is dropped. Calls are never sent twice. Those that had been sent on and not been taken end as disconnected
 // at once; those that were taken end so when the process that took them is known to have gone.
 //
 // Threads: under the engine's lock, which await_goodbye() releases while it waits.
@@ -79,8 +79,8 @@ public:
 
     // Whether the peer's goodbye, with the reason, may still arrive.
     [[nodiscard]] static bool awaits_goodbye(PeerState& peer) REQUIRES(lock_of<EngineLock>);
-    // For the thread that wants to meet the peer again: others' calls go on meanwhile. Nothing runs on top of it, because it may be about to
-    // send what it reads in place.
+    // For the thread that wants to meet the peer again: others' calls are served in the meantime. Nothing runs on top of it, because it may be
+    // about to send what it reads in place.
     [[nodiscard]] Status await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline)
         REQUIRES(lock_of<EngineLock>);
 

@@ -142,7 +142,7 @@ bool OwnCalls::notify(CallId id, void (*notify)(void*), void* argument) {
 
 // ---- results
 
-// The fast path: the result comes through shared memory, while this thread spins, as the next frame from the peer. Then the slot
+// The fast path: the result arrives in shared memory, while this thread spins, as the next frame from the peer. Then the slot
 // need not hold it. Returns nothing if the result arrives in another way; the caller then waits as usual.
 std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::span<std::byte> into) {
     if (ThreadRuns::is_in_any()) return std::nullopt;
@@ -159,7 +159,7 @@ std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::
     if (lead_.lost(turn)) return std::nullopt;
     std::optional<std::size_t> size;
     wire::Frame frame;
-    slot = table_.flying(id);  // another thread may have ended it meanwhile
+    slot = table_.flying(id);  // another thread may have ended it since
     PeerState* peer = slot != nullptr ? slot->peer : nullptr;
     if (peer != nullptr && peer->link() && peer->link()->next(Traffic::replies, frame) &&
         peer->sends_plain_reply(frame) && frame.header.call == id.slot && frame.header.generation == id.generation &&

@@ -105,7 +105,7 @@ public:
     void forget(CallId id) EXCLUDES(lock_of<EngineLock>);
     // Its result names memory, to be freed where nobody takes it.
     void expect_memory(CallId id) EXCLUDES(lock_of<EngineLock>);
-    // Ends a call from this side: what comes for it later is discarded.
+    // Ends a call from this side: what arrives for it later is discarded.
     void cancel(CallId id) EXCLUDES(lock_of<EngineLock>);
     void limit(CallId id, TimePoint deadline) EXCLUDES(lock_of<EngineLock>);
     // Has `notify(argument)` called when the call has ended, by the thread that leads. False: it has ended already.
@@ -114,7 +114,7 @@ public:
 
     // ---- calls, and frames that callers fill in place, point to their node, which stays until the last of them is done
     void begin_frame() REQUIRES(lock_of<EngineLock>) { ++begun_frames_; }
-    // Gives the node where this was the last of them. It goes without the lock.
+    // Gives the node where this was the last of them. It is released without the lock.
     [[nodiscard]] std::shared_ptr<NodeCore> end_frame() REQUIRES(lock_of<EngineLock>) {
         --begun_frames_;
         return last_use();

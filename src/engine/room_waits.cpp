@@ -30,7 +30,7 @@ Status RoomWaits::wait(PeerState& peer, HeldLock& lock, Traffic traffic, std::si
         struct Noted {
             std::vector<One*>& all;
             One* wait;
-            ~Noted() { std::erase(all, wait); }  // also where memory runs out meanwhile
+            ~Noted() { std::erase(all, wait); }  // also where memory runs out
         };
         waits_.push_back(&wait);
         const Noted noted{waits_, &wait};

@@ -1,4 +1,4 @@
-// RoomWaits: threads that wait until a frame fits into a peer's mailbox. Credit wakes nobody by itself: the leader checks for each thread that
+// RoomWaits: threads that wait until a frame fits into a peer's mailbox. Credit wakes nobody: the leader checks for each thread that
 // waits whether there is room (Idling::look_for_room).
 //
 // Threads: under the engine's lock, which wait() releases while it waits.

@@ -53,7 +53,7 @@ bool Turns::progress_is_due(unsigned handled) {
 
 unsigned Turns::serve_all(Lead::Turn& turn) {
     unsigned handled = 0;
-    // By index: a function that runs lets go of the lock, and peers may be added meanwhile. Only the leader takes peers away. It starts
+    // By index: the lock is released while a function runs, and peers may be added then. Only the leader takes peers away. It starts
     // with the peer after the one served last; otherwise the first peer would get every free place for long functions.
     const auto& peers = peers_.all();
     const std::size_t first = served_first_ < peers.size() ? served_first_ : 0;
@@ -78,7 +78,7 @@ void Turns::await_signals(Lead::Turn& turn) noexcept try {
             if (peer->link()) awaited.links.push_back(peer->link());
     }
     awaited.signals.clear();
-    // A parked call is there already: what it waits for comes among replies, or with a wake().
+    // A parked call is there already: what it waits for arrives among replies, or by a wake().
     for (const auto& peer : peers_.all())
         if (peer->link()) peer->link()->await(awaited.signals, takes_calls(*peer) && turn.runs_functions());
 } catch (const std::bad_alloc&) {
@@ -177,7 +177,7 @@ unsigned Turns::housekeep(Lead::Turn& turn) {
             const bool was_read = is_read();
             (void)dispatcher_.serve(*peer, turn);  // what it sent before it went still counts
             if (lead_.lost(turn)) return changed;
-            // It may have been met again while a function ran; or a run has the mailbox, and what else it sent comes after that.
+            // It may have been met again while a function ran; or a run has the mailbox, and what else it sent is served after that.
             if (peer->link().get() == gone && peer->lost() && !was_read && !is_read()) link_ends_.clean_up(*peer);
             ++changed;
         }

@@ -1,4 +1,4 @@
-// Digests of each of a program's definitions by itself.
+// A digest of each of a program's definitions.
 #pragma once
 
 #include <llvm/IR/Module.h>

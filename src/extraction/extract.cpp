@@ -42,7 +42,7 @@ std::vector<std::vector<std::size_t>> by_common_statics(const std::vector<Extrac
     return groups;
 }
 
-// All functions of a program that travel, each taken by itself. `take` takes several together, by their keys.
+// All functions of a program that travel, each taken alone. `take` takes several together, by their keys.
 template <typename Take>
 Result<std::vector<Extracted>> join(std::vector<Extracted> alone, const Take& take) {
     std::vector<Extracted> all;

@@ -1,4 +1,4 @@
-// The first, cheap steps of optimising, on one function by itself.
+// The first, cheap steps of optimising, on one function alone.
 #pragma once
 
 #include <llvm/IR/Module.h>

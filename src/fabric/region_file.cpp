@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kSealsWanted = F_SEAL_SHRINK | F_SEAL_SEAL;
 
-// The size of a memory file of huge pages is a multiple of their size, so no such file has this size. Its pages would come from a pool,
+// The size of a memory file of huge pages is a multiple of their size, so no such file has this size. Its pages would be taken from a pool,
 // and access to a hole punched into it raises SIGBUS if the pool is empty.
 static_assert(sizeof(Region) % (64UL * 1024) != 0);
 

@@ -142,7 +142,7 @@ private:
         return in != nullptr && in != this && !in->process_.is_past() ? in : nullptr;
     }
     // For the run of this engine that this thread is in, before it waits on another engine and after. `other`: that engine's lock, which is
-    // released meanwhile.
+    // released in between.
     [[nodiscard]] Absence leave(Lock& other) REQUIRES(lock_of<EngineLock>);
     void come_back(const Absence& from, Lock& other) REQUIRES(lock_of<EngineLock>);
     // The next engine, other than this one, that this thread is in a function of and whose only thread it is. Null: there is no other. `in`:

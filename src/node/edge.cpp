@@ -147,7 +147,7 @@ std::optional<std::size_t> first_ended(std::span<const rove_pending> pendings, r
 
 int end(rove_here* here, const Error& error) {
     if (here->gathering != nullptr)
-        here->gathering->skip_rest(*here);  // the call that is to be ended comes after its parts
+        here->gathering->skip_rest(*here);  // the call that is to be ended arrives after its parts
     if (here->is_over()) return ROVE_INVALID;
     here->engine->answers().reply_error(here->call, error);
     here->ended = true;
@@ -166,7 +166,7 @@ struct Kept : rove_here {
           node(from.node().shared_from_this()),
           code(from.node().functions().hold(*from.function)) {}
     const std::shared_ptr<NodeCore> node;
-    const std::optional<rove::code::Entered> code;  // it is not evicted meanwhile
+    const std::optional<rove::code::Entered> code;  // so that it is not evicted
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ Result<Peers::Adopted> EngineChoice::adopt(const control::ChosenEngine& by, Meet
         return Peers::Adopted{old, met, false};
     // Who joins learns only by the meeting whom it has met.
     if (meeting.peer.member && !is_engine_of(meeting.peer.id, *by.peers))
-        return fail(ErrorCode::overloaded, "node {} has met another engine of this node meanwhile; try again",
+        return fail(ErrorCode::overloaded, "node {} has met another engine of this node since then; try again",
                     meeting.peer.id);
     return by.peers->adopt(std::move(meeting), std::move(link), std::move(old));
 }

@@ -83,7 +83,7 @@ public:
     [[nodiscard]] bool drop_old(TimePoint now) EXCLUDES(mutex_);
     // When that is due next.
     [[nodiscard]] std::optional<TimePoint> drop_due() const EXCLUDES(mutex_);
-    // Calls that were on processes that have gone, process by process, and what their callers are to be told. Whoever takes them tells them.
+    // Calls that were on processes that have gone, process by process, and what to report to their callers. Whoever takes them reports it.
     // Needs no memory.
     struct Orphans {
         SentOn calls;
@@ -113,7 +113,7 @@ private:
     struct KeptFrame {
         ByteBuffer bytes;
         std::size_t cost;  // 0: an error
-        TimePoint at;      // of a result in parts: when its first part came, so that all go together
+        TimePoint at;      // of a result in parts: when its first part arrived, so that all are dropped together
     };
     struct Member {
         std::string why;
@@ -140,7 +140,7 @@ private:
     // One line each, as long as they are away.
     std::unordered_map<NodeId, Member> members_ GUARDED_BY(mutex_);
     std::list<Orphans> orphans_ GUARDED_BY(mutex_);
-    // Changed under the lock. Mostly nothing is kept, and who goes to sleep need not take it to see that.
+    // Changed under the lock. Mostly nothing is kept, and a thread that is about to sleep need not take it to see that.
     std::atomic<std::size_t> bytes_{0}, errors_{0};
 };
 

@@ -8,7 +8,7 @@ namespace rove {
 
 void CallSlot::end(Bytes data) {
     const bool large = data.size() > small_.size();
-    if (large) large_.assign(data.begin(), data.end());  // what may fail comes first
+    if (large) large_.assign(data.begin(), data.end());  // what may fail is done first
     state = State::ended;
     if (so_far_.arrived() > 0) {  // parts came, and then a whole: that counts
         parts_ = {};
@@ -39,7 +39,7 @@ CallEnd CallSlot::take() {
 
 void CallTable::grow() {
     const std::size_t first = chunks_.size() * kChunk;
-    free_.reserve(first + kChunk);  // what may fail comes first
+    free_.reserve(first + kChunk);  // what may fail is done first
     chunks_.push_back(std::make_unique<Chunk>());
     for (std::size_t i = kChunk; i > 0; --i) {
         slot(first + i - 1).generation = generations_.first;
@@ -158,7 +158,7 @@ Error CallTable::no_room_for(std::size_t total) const {
 }
 
 void CallTable::end(CallSlot& slot, Bytes data) {
-    reassembled_bytes_ -= std::exchange(slot.room_, 0);             // parts of it that had come before
+    reassembled_bytes_ -= std::exchange(slot.room_, 0);             // parts of it that had arrived before
     if (data.size() > kSmallResultBytes && slot.sink == nullptr) {  // or somebody waits for it, and takes it now
         if (data.size() > reassembled_bytes_max_ - reassembled_bytes_) return slot.end(no_room_for(data.size()));
         reassembled_bytes_ += slot.room_ = data.size();
@@ -187,7 +187,7 @@ CallTable::Reassembled CallTable::begin(CallSlot& slot, std::size_t total) {
 void CallTable::limit(CallId id, TimePoint deadline) {
     CallSlot* limited = flying(id);
     if (limited == nullptr || (limited->timed_ && limited->timer_->first <= deadline)) return;  // the earlier one holds
-    const auto timer = timers_.emplace(deadline, id);  // what may fail comes first
+    const auto timer = timers_.emplace(deadline, id);  // what may fail is done first
     if (limited->timed_) timers_.erase(limited->timer_);
     limited->timed_ = true;
     limited->timer_ = timer;

@@ -35,7 +35,7 @@ inline constexpr std::size_t kCallsMax = 65536;
 // Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
 inline constexpr std::size_t kSmallResultBytes = 64;
 
-// Results that came in parts and were not taken yet, all together: 32 of the largest. A call whose result goes beyond it fails.
+// Results that arrived in parts and were not taken yet, all together: 32 of the largest. A call whose result goes beyond it fails.
 inline constexpr std::size_t kReassembledBytesMax = 32 * wire::kMessageBytesMax;
 
 struct CallEnd {
@@ -105,7 +105,7 @@ private:
     std::array<std::byte, kSmallResultBytes> small_;
     ByteBuffer large_;      // a result that is not small, and came whole
     LargeBytes parts_;      // one that came in parts
-    InParts so_far_{0};     // of one that comes in parts, once the first has
+    InParts so_far_{0};     // of one that arrives in parts, from the first one on
     std::size_t room_ = 0;  // what it adds to CallTable::reassembled_bytes_
     bool in_sink_ = false;
     bool is_to_be_told_ = false;  // it is in CallTable's list of these …

@@ -21,7 +21,7 @@ class Gathering;
 class CallsTaken {
 public:
     std::optional<Parked> parked;  // the first, which waits
-    Staging staged;                // payloads that come in parts
+    Staging staged;                // payloads that arrive in parts
 
     // The next payload waits in the mailbox until others' are taken, because all peers together have as many as may be.
     [[nodiscard]] bool waits_to_stage() const { return waits_to_stage_; }
@@ -49,7 +49,7 @@ public:
         return std::exchange(taken_at_look_, lines_read) != lines_read;
     }
 
-    // Needs no memory. The room of payloads that were arriving is PayloadParts' to count: forget_all() comes before this.
+    // Needs no memory. The room of payloads that were arriving is PayloadParts' to count: forget_all() is called before this.
     void forget() {
         parked.reset();
         (void)staged.clear();

@@ -37,7 +37,7 @@ inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
 inline constexpr std::size_t kAssembliesMax = 16;
 // The bytes of such parts that have arrived from all peers: four peers' most. Beyond it a part is dropped and asked for again.
 inline constexpr std::size_t kAssemblyBytesOfAllMax = 4 * kAssemblyBytesMax;  // 512 MiB
-// Packages that one peer is known to have: as many as a node knows unless it is told otherwise. At 32 bytes and their place, 256 KiB.
+// Packages that one peer is known to have: as many as a node knows by default. At 32 bytes and their place, 256 KiB.
 // Beyond it all are forgotten, and their code is sent once more.
 inline constexpr std::size_t kPackagesSentMax = 4096;
 
@@ -133,7 +133,7 @@ public:
     void drop_idle(TimePoint since);
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
     [[nodiscard]] std::size_t parts() const { return parts_.size(); }
-    // All that has arrived goes there.
+    // All that has arrived is put there.
     void clear(DroppedBytes& dropped) {
         for (auto& [part, assembly] : parts_) dropped.take(assembly.drop());
         parts_.clear();

@@ -1,4 +1,4 @@
-// CodeBetween: the code that two peers have told each other about, and sent.
+// CodeBetween: the code that two peers have named to each other, and sent.
 //
 // Threads: under the engine's lock.
 //

@@ -111,7 +111,7 @@ void CodeExchange::answer_more(PeerState& to) {
             else if (slice = package->stored_slice(part - 1); slice)
                 bytes = *slice;
         }
-        if (answer.offset >= bytes.size()) {  // it was evicted meanwhile
+        if (answer.offset >= bytes.size()) {  // it has been evicted since
             const wire::NeedCode need = answer.need;
             to.code.answers.drop_first();
             lack(to, need);

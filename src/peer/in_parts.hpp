@@ -1,7 +1,7 @@
 // InParts: how much has arrived of a payload or a result that one sender sends in parts, one after the other. (Code has its own rule, because
 // several copies of it may arrive at once: CodeArrival.)
 //
-// Threads: those of the object that has it. Invariant: arrived() bytes have come, without a gap, and they are at most total().
+// Threads: those of the object that has it. Invariant: arrived() bytes have arrived, without a gap, and they are at most total().
 #pragma once
 
 #include <cstddef>

@@ -71,7 +71,7 @@ public:
         frames_.pop_front();
         note_taken();
     }
-    // The peer has gone: what waited goes into `dropped`. Needs no memory.
+    // The peer has gone: what waited is moved into `dropped`. Needs no memory.
     void drop(DroppedBytes& dropped) {
         count_out(bytes_);
         dropped.take(frames_);

@@ -21,7 +21,7 @@ namespace rove {
 
 // When a piece of code found no room, or code that came had to make way at once, it is asked for again after this long.
 inline constexpr auto kAskAgainAfter = std::chrono::milliseconds(200);
-// How long a parked call waits for its code before it fails. Code comes from a live process over a link that is watched,
+// How long a parked call waits for its code before it fails. Code is sent by a live process over a link that is watched,
 // so this only ends waits for a peer that is stopped.
 inline constexpr auto kCodeWaitMax = std::chrono::seconds(5);
 // How long it waits for the compiler. The largest C++ modules take some seconds; others' may be compiled before.
@@ -32,7 +32,7 @@ public:
     FunctionId function;       // all zero: known by handle only
     std::uint32_t handle = 0;  // that the frame names it by, if it does so
 
-    // ---- begin to wait, or go on waiting, for …
+    // ---- begin to wait, or continue to wait, for …
     // … its code. True: the caller must ask a peer for it now.
     [[nodiscard]] bool wait_for_code(TimePoint now);
     // … the cache, which has the code.
@@ -53,7 +53,7 @@ public:
     void is_arriving(TimePoint now);
     // A form that runs here has arrived. If the call still cannot run, the code was evicted.
     void has_come(TimePoint now);
-    // It has come once, and is asked for again.
+    // It has arrived once, and is asked for again.
     [[nodiscard]] bool code_has_come() const;
     // Whether a question or an answer about code is about this one.
     [[nodiscard]] bool is_about(const FunctionId& named, std::uint32_t by_handle) const;

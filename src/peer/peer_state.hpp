@@ -43,7 +43,7 @@ inline constexpr std::size_t kBacklogBytes = kOutboxBytesMax / 8;
 // While it has this much, a function that replies to it waits until some of it is taken: one that had begun before, or that answers later.
 inline constexpr std::size_t kFullBacklogBytes = kOutboxBytesMax / 2;
 
-// How long a link that ended is kept for the goodbye on the control connection, which says why: its own socket's end usually comes
+// How long a link that ended is kept for the goodbye on the control connection, which says why: its own socket's end usually arrives
 // first, by some 100 us, by 20 ms where both processes want one busy core, and by more where a machine stands still for a while. A
 // process that dies ends both at once, so only a link that was cut alone is kept so long.
 inline constexpr auto kGoodbyeWait = std::chrono::seconds(1);

@@ -6,7 +6,7 @@
 namespace rove {
 namespace {
 
-// Whether a piece comes where the last one of its question ended, or begins a part.
+// Whether a piece begins where the last one of its question ended, or begins a part.
 bool goes_on(const QuestionsPassedOn::Question& question, const wire::CodeChunk& piece) {
     if (!question.last) return piece.part == 0 && piece.offset == 0;
     if (question.last->package != piece.package) return false;

@@ -1,4 +1,4 @@
-// Questions for code that were passed on, and what has come back: an answer is passed back only where somebody asked, and on the way that
+// Questions for code that were passed on, and what was answered: an answer is passed back only where somebody asked, and on the way that
 // its question came.
 //
 // Threads: under the engine's lock. Invariants: at most kMax questions, and kOfPeerMax from one peer, whatever it sends. `from` and `to` are
@@ -31,7 +31,7 @@ public:
         const PeerState *from, *to;  // compared with peers that live, nothing else
         wire::NeedCode need;
         TimePoint at;
-        bool waits = true;  // nothing has come for its asker since
+        bool waits = true;  // nothing has arrived for its asker since
         // The piece of its code that came last.
         std::optional<wire::CodeChunk> last;
         std::size_t last_ends = 0;
@@ -52,8 +52,8 @@ public:
     // The peer that asked this of that one, for that asker, and does not any more; null: nobody did.
     [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need)
         REQUIRES(lock_of<EngineLock>);
-    // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part come in
-    // their order, and what answers one question is of one package, whose manifest comes first. A manifest is for the oldest question without an
+    // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part arrive in
+    // their order, and what answers one question is of one package, whose manifest is first. A manifest is for the oldest question without an
     // answer, if there is one, because questions are answered in their order. Any other piece is for the question that was asked or took a piece
     // last: an asker may have asked by another way before, and the peer there may no longer pass code on.
     [[nodiscard]] const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,

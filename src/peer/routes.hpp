@@ -75,7 +75,7 @@ private:
     std::vector<PeerState*> members_ GUARDED_BY(lock_of<EngineLock>);
     std::unordered_map<NodeId, PeerState*> clients_ GUARDED_BY(lock_of<EngineLock>);  // of this node
     std::unordered_map<NodeId, PeerState*> foreign_ GUARDED_BY(lock_of<EngineLock>);
-    // The client that to() found last: most replies go to one client after the other.
+    // The client that to() found last: most replies are sent to one client after the other.
     mutable PeerState* routed_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     mutable NodeId routed_id_ GUARDED_BY(lock_of<EngineLock>) = kNoNode;
 };

@@ -64,7 +64,7 @@ public:
     [[nodiscard]] bool empty() const { return calls_.empty(); }
 
 private:
-    // Those whose answers do not pass here come first, then the oldest.
+    // First those whose answers do not pass here, then the oldest.
     using Age = std::pair<bool, std::uint64_t>;
     struct Entry {
         Forwarded call;

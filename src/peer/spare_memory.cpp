@@ -75,7 +75,7 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
             taken.home_ = shared_from_this();
             return taken;
         }
-        // A place for each that may come back: giving back takes no memory.
+        // A place for each that may be given back: giving back takes no memory.
         if (const std::size_t places = kept_.size() + away_ + 1; kept_.capacity() < places) try {
                 kept_.reserve(2 * places);
             } catch (const std::bad_alloc&) {

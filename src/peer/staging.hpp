@@ -33,7 +33,7 @@ inline constexpr std::size_t kStagingRateMin = 16UL * 1024;  // bytes a second
 inline constexpr auto kStagingStalledFor = std::chrono::seconds(10);
 // … and while nobody does.
 inline constexpr auto kStagingIdleFor = std::chrono::seconds(60);
-// How old a payload becomes before its call has come: what the largest takes at the least rate (2,048 s), and the call.
+// How old a payload becomes before its call has arrived: what the largest takes at the least rate (2,048 s), and the call.
 inline constexpr auto kStagedAgeMax = std::chrono::seconds(wire::kMessageBytesMax / kStagingRateMin) + kStagingIdleFor;
 // The most that counts between two looks: when nobody looked for longer, this node was the slow one.
 inline constexpr auto kStagingLookMax = std::chrono::milliseconds(200);
@@ -54,7 +54,7 @@ public:
     void came_elsewhere(std::size_t bytes) { arrived_ += bytes; }
     // The next part of a payload. False: it is not the next one of any, and nothing has changed.
     [[nodiscard]] bool add(const wire::Part& part, Bytes bytes);
-    // A payload of which all has come; nothing: there is none, or it is not whole.
+    // A payload that has arrived as a whole; nothing: there is none, or it is not whole.
     [[nodiscard]] std::optional<LargeBytes> take(const wire::Staged& which);
     // Gives how many bytes of room that gave back.
     std::size_t forget(std::uint64_t number);

@@ -1,7 +1,7 @@
 // UntakenMemory: calls that allocate memory on other nodes and that nobody waits for any more. Their answers still arrive, and name memory that
 // nobody would free.
 //
-// Threads: under the engine's lock. Invariant: at most kMax calls, each listed until its answer has come or its link has ended.
+// Threads: under the engine's lock. Invariant: at most kMax calls, each listed until its answer has arrived or its link has ended.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ public:
     void expect(CallId id, const PeerState* from) {
         if (calls_.size() < kMax) calls_.insert_or_assign({id.slot, id.generation}, from);
     }
-    // The answer has come. False: it is not expected from there.
+    // The answer has arrived. False: it is not expected from there.
     [[nodiscard]] bool take(CallId id, const PeerState* from) {
         const auto call = calls_.find({id.slot, id.generation});
         if (call == calls_.end() || call->second != from) return false;

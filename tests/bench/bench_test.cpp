@@ -144,8 +144,8 @@ TEST(Bench, ArrivalAndWake) {
     const json wake = measure({"wake"});
     ASSERT_EQ(wake.at("rows").size(), 3U);
     const auto share = [&wake](std::size_t row) { return wake.at("rows")[row].at("core_share").get<double>(); };
-    EXPECT_EQ(wake.at("rows")[0].at("mode"), "balanced, nothing comes");
-    EXPECT_EQ(wake.at("rows")[2].at("mode"), "latency, nothing comes");
+    EXPECT_EQ(wake.at("rows")[0].at("mode"), "balanced, nothing arrives");
+    EXPECT_EQ(wake.at("rows")[2].at("mode"), "latency, nothing arrives");
     EXPECT_LT(share(0), share(2)) << "a node that sleeps uses more of a core than one that spins";
     EXPECT_EQ(wake.at("rows")[1].at("mode"), "call to a sleeping node, over a cached one");
     EXPECT_TRUE(wake.at("rows")[1].at("against").contains("kernel_wake_ns"));

@@ -10,7 +10,7 @@ namespace rove::tools {
 namespace {
 
 // One arena, whose end grows as far as needed and keeps up to 64 MiB. Others are made of heaps of 64 MiB: a value of 31 MiB that does not
-// fit what is left of one gets a heap of its own, which goes back to the kernel when the value does, so each of its pages is faulted in for
+// fit what is left of one gets a heap of its own, which is given back to the kernel with the value, so each of its pages is faulted in for
 // every call. What is free between values that are in use is not bounded by that, whatever its size.
 constexpr int kArenas = 1;
 constexpr int kFreeAtEndBytes = 64 << 20;
@@ -44,7 +44,7 @@ FreedMemory::FreedMemory() : floor_(idle_bytes(mallinfo2())) {}
 void FreedMemory::look() {
     std::int64_t& free = free_[next_++ % free_.size()];
     free = 0;
-    if (private_bytes() > kFreedBytesMax) {  // quick to ask; the rest goes through all that is free
+    if (private_bytes() > kFreedBytesMax) {  // quick to ask; the rest visits all that is free
         const struct mallinfo2 heap = mallinfo2();
         const std::int64_t idle = idle_bytes(heap);
         floor_ = std::min(floor_, idle);

@@ -8,7 +8,7 @@
 
 namespace rove::tools {
 
-// The C library gives what is freed beyond 128 KiB back to the kernel, and a large string's pages are faulted in anew each time, which
+// The C library gives what is freed beyond 128 KiB back to the kernel, and a large string's pages are faulted in again each time, which
 // takes longer than filling them. So large memory is kept for the next value, as much as this; what is free beyond it for 2 s
 // goes back. Large enough for eight of the largest values.
 inline constexpr std::int64_t kFreedBytesMax = 256LL << 20;
@@ -28,7 +28,7 @@ public:
 
 private:
     // Pages in memory that hold nothing the C library has given out. Free memory whose pages were given back already is no part of it,
-    // though the C library goes on calling it free.
+    // though the C library still counts it as free.
     std::int64_t floor_;                            // the least that this was: stacks, payloads in parts, code
     std::array<std::int64_t, kFreedLooks> free_{};  // beyond that, at the last looks
     std::size_t next_ = 0;

@@ -17,7 +17,7 @@ void add_functions(CLI::App& app) {
         NodeOptions options;
     };
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand("functions", "List the functions that a node's program offers by itself");
+    CLI::App* command = app.add_subcommand("functions", "List the functions that a node's program has");
     command->add_option("ADDR", arguments->address, "the node's address")->required();
     command->add_option("--timeout", arguments->timeout_s, "seconds to wait for the list")
         ->check(kNoNan)

@@ -52,7 +52,7 @@ bool serve(const Arguments& arguments, EndSignals& signals) {
 
 void run_node(const Arguments& arguments) {
     fill_standard_descriptors();  // before anything else is opened
-    // The node goes on if the reader of its output is gone. SIGPIPE has a handler; programs that functions start would inherit SIG_IGN.
+    // The node continues if the reader of its output is gone. SIGPIPE has a handler; programs that functions start would inherit SIG_IGN.
     (void)std::signal(SIGPIPE, [](int) {});
     keep_large_memory();
     code::leave_code_in_place();
@@ -98,7 +98,7 @@ void add_node(CLI::App& app) {
         ->capture_default_str();
     command
         ->add_option("--waiting", arguments->options.waiting,
-                     "when nothing comes: spin for ever, spin and then sleep (the default), or sleep at once")
+                     "when nothing arrives: spin for ever, spin and then sleep (the default), or sleep at once")
         ->transform(one_of(kWaiting))
         ->option_text("latency|balanced|frugal");
     command

@@ -98,7 +98,7 @@ void place_common_variables(llvm::Module& module) {
         if (variable.hasCommonLinkage()) variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
 }
 
-// The code generator for this machine, made anew for each module, because it keeps what a module says (the alignment of the stack, what its
+// The code generator for this machine, made again for each module, because it keeps what a module says (the alignment of the stack, what its
 // list llvm.used names). What a thread keeps is this machine's description: the CPU is asked for its features once, which takes 0.1 ms where
 // a hypervisor answers.
 Result<std::unique_ptr<llvm::TargetMachine>> code_generator() {

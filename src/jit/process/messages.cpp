@@ -97,7 +97,7 @@ Result<Question> decode_question(ByteBuffer bytes) {
     Reader in(question.bytes);
     if (take_text(in) != own_build())
         return fail(ErrorCode::internal,
-                    "Rove was installed anew while this process ran; start it again to compile bitcode");
+                    "Rove was installed again while this process ran; start it again to compile bitcode");
     question.request.name = take_text(in);
     question.bounds.processor_time = std::chrono::seconds(in.number<std::uint64_t>());
     question.bounds.memory = in.number<std::uint64_t>();
