@@ -7,7 +7,7 @@ namespace rove {
 
 namespace {
 
-// Bit 32 tells a handle, which may be 0, from none.
+// Bit 32 distinguishes a handle, which may be 0, from none.
 constexpr std::uint64_t kIsHandle = std::uint64_t{1} << 32U;
 
 }  // namespace

@@ -93,7 +93,7 @@ public:
     [[nodiscard]] Peer::Counters counters(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
 
     // ---- by the leader
-    // Takes the peer away unless somebody needs it. A client that comes back is a new one, and the others are met again by their addresses.
+    // Takes the peer away unless somebody needs it. A client that returns is a new one, and the others are met again by their addresses.
     // `peer`: a copy of the list's. True: it is no longer there.
     [[nodiscard]] bool remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer)
         REQUIRES(lock_of<EngineLock>);

@@ -3,8 +3,8 @@
 //
 // Threads: under the engine's lock, which wait() releases while it waits.
 //
-// Invariants: `waits_` lists the threads that are in wait() and found no room; each entry is on its thread's stack. A thread that was told is
-// told again only after it has looked itself.
+// Invariants: `waits_` lists the threads that are in wait() and found no room; each entry is on its thread's stack. A thread that was notified
+// is notified again only after it has looked itself.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ public:
     // is at its end.
     [[nodiscard]] Status wait(PeerState& peer, HeldLock& lock, fabric::Traffic traffic, std::size_t bytes,
                               Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<EngineLock>);
-    // By the leader: tells those that have room now. Returns how many these are.
+    // By the leader: notifies those that have room now. Returns how many these are.
     unsigned tell() REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] std::size_t count() const REQUIRES(lock_of<EngineLock>) { return waits_.size(); }
     [[nodiscard]] bool is_empty() const REQUIRES(lock_of<EngineLock>) { return waits_.empty(); }

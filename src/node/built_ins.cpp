@@ -73,7 +73,7 @@ void allocate(rove_here* here, const void* payload, std::size_t size) {
     const Result<wire::MemoryPlace> place = here->node().shared().memory.allocate(*bytes, here->call.node);
     if (!place)
         return end_with(here, Error(place.error().code(), here->node().name() + ": " + place.error().message()));
-    // The caller may have gone while this was made: all that it owned was freed without it. If it goes later, this is freed with the rest.
+    // The caller may have left while this was made: all that it owned was freed without it. If it leaves later, this is freed with the rest.
     if (!knows_owner(here)) here->node().shared().memory.free(place->key);
     (void)rove_reply(here, &*place, sizeof *place);
 }

@@ -1,4 +1,4 @@
-// CallTable: the calls that an engine has in flight. A slot is found by index; its generation tells a late reply from a live one.
+// CallTable: the calls that an engine has in flight. A slot is found by index; its generation distinguishes a late reply from a live one.
 //
 // Threads: under the engine's lock.
 //
@@ -35,7 +35,7 @@ inline constexpr std::size_t kCallsMax = 65536;
 // Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
 inline constexpr std::size_t kSmallResultBytes = 64;
 
-// Results that arrived in parts and were not taken yet, all together: 32 of the largest. A call whose result goes beyond it fails.
+// Results that arrived in parts and were not taken yet, all together: 32 of the largest. A call whose result exceeds it fails.
 inline constexpr std::size_t kReassembledBytesMax = 32 * wire::kMessageBytesMax;
 
 struct CallEnd {

@@ -14,7 +14,7 @@ public:
     [[nodiscard]] std::size_t total() const { return total_; }
     [[nodiscard]] std::size_t arrived() const { return arrived_; }
     [[nodiscard]] bool is_whole() const { return arrived_ == total_; }
-    // Counts the part at that offset of so many bytes. False: it is not where the last one ended, is of something of another size, or goes
+    // Counts the part at that offset of so many bytes. False: it is not where the last one ended, is of something of another size, or reaches
     // beyond its end; then it is not counted.
     [[nodiscard]] bool take(std::size_t offset, std::size_t total, std::size_t bytes) {
         if (offset != arrived_ || total != total_ || bytes > total_ - arrived_) return false;

@@ -1,4 +1,4 @@
-// PeerState: what one peer is to an engine: who it is, the link to it, the frames that wait to be sent, and what the two have told each
+// PeerState: what one peer is to an engine: who it is, the link to it, the frames that wait to be sent, and what the two have sent each
 // other about code and calls. A peer that is met again is the same object.
 //
 // Threads: under the lock of its engine, but for `engine`, has_residents() and meeting(), which any thread may read.
@@ -7,7 +7,7 @@
 // - meeting() is not 0 exactly while there is a link. What is known against a link (lost(), since when it has ended, whether a member left)
 //   and the way to end its control connection exist only while the link does.
 // - lost() is the first reason that was given; later ones are dropped.
-// - With its link goes all that the other end may have forgotten by the next meeting: frames that wait, and what `code`, `calls` and `sends`
+// - With its link ends all that the other end may have forgotten by the next meeting: frames that wait, and what `code`, `calls` and `sends`
 //   forget() (which say what stays).
 // - back() is set by the first meeting. Routes has the peer under that name while it has a link, and keeps a foreign name for the next one.
 // - all_counters() only grow: they add up over all links.
@@ -52,7 +52,7 @@ class Engine;
 
 class PeerState : public std::enable_shared_from_this<PeerState> {
 public:
-    // Ends the control connection, and tells the other end why. May throw std::bad_alloc, and is called again then.
+    // Ends the control connection, and sends the other end the reason. May throw std::bad_alloc, and is called again then.
     using HangUp = std::function<void(const Error&)>;
 
     // `outbox_bytes`: of all peers of the engine (Outbox).

@@ -51,7 +51,7 @@ Status Sender::send(PeerState& peer, Traffic traffic, wire::FrameHeader header, 
 }
 
 // All peers together take too little. The one for which most waits makes way, and not the one that is next. What waits for those that were
-// cut off already goes with them.
+// cut off already is dropped with them.
 void Sender::cut_whom_most_waits_for(std::size_t more) {
     PeerState* most = nullptr;
     std::size_t stays = 0;

@@ -10,7 +10,7 @@ namespace rove::tools {
 
 // The C library gives what is freed beyond 128 KiB back to the kernel, and a large string's pages are faulted in again each time, which
 // takes longer than filling them. So large memory is kept for the next value, as much as this; what is free beyond it for 2 s
-// goes back. Large enough for eight of the largest values.
+// is given back. Large enough for eight of the largest values.
 inline constexpr std::int64_t kFreedBytesMax = 256LL << 20;
 inline constexpr auto kFreedLook = std::chrono::milliseconds(250);
 inline constexpr std::size_t kFreedLooks = 8;  // × 250 ms = 2 s

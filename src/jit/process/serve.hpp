@@ -2,7 +2,7 @@
 //
 // LLVM expects bitcode of a compiler. A peer's may crash it, keep it busy for ever, make it wait for a file, or take all memory, and no thread
 // can then be forced to release what it holds. So an expendable process does it. It compiles one piece after the other, and ends if one of
-// them goes wrong.
+// them fails.
 #pragma once
 
 namespace rove::bitcode {
