@@ -36,7 +36,8 @@ protected:
                                    .member = member,
                                    .address = address,
                                    .triple = "x86_64-linux-gnu",
-                                   .node_count = 4},
+                                   .node_count = 4,
+                                   .features = wire::kFeatures},
                           .resident = {},
                           .hang_up = [](const Error&) {}};
         return {value_or_throw(engine_.peers().adopt(met, std::move(ours), nullptr)).peer, std::move(far), id};

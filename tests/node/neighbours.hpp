@@ -66,7 +66,11 @@ public:
     // Who such a peer is, unless the test has it otherwise.
     [[nodiscard]] PeerIdentity identity_of(NodeId id, NodeId my_id = kNoNode) const {
         if (my_id == kNoNode) my_id = routes.id();
-        return {.id = id, .my_id = my_id, .member = !is_client(id) && !is_client(my_id), .triple = "x86_64-linux-gnu"};
+        return {.id = id,
+                .my_id = my_id,
+                .member = !is_client(id) && !is_client(my_id),
+                .triple = "x86_64-linux-gnu",
+                .features = wire::kFeatures};
     }
     // Both ends of a link: this node's, and a peer's.
     std::pair<std::unique_ptr<fabric::Link>, std::unique_ptr<fabric::Link>> open() {

@@ -47,7 +47,7 @@ protected:
         const bool is_error = kind == Kind::reply && (flags & kError) != 0;
         const FrameHeader header{
             .kind = kind, .flags = static_cast<std::uint8_t>(flags), .status = static_cast<std::uint8_t>(is_error)};
-        return wrong_shape({header, of(extra_, extra), of(payload_, payload)}, among_calls, 0).empty();
+        return wrong_shape({header, of(extra_, extra), of(payload_, payload)}, among_calls, kFeatures).empty();
     }
     ByteBuffer extra_ = ByteBuffer(1024), payload_ = ByteBuffer(2 * kFrameBytesMax);
 };
