@@ -22,11 +22,11 @@ rove::ByteBuffer sample(unsigned seed) {
     }
 }
 
-template <typename Message>
+template <typename ControlMessage>
 void try_as(const std::uint8_t* data, std::size_t size) {
-    const auto first = decode<Message>(std::as_bytes(std::span(data, size)));
+    const auto first = decode<ControlMessage>(std::as_bytes(std::span(data, size)));
     if (!first) return;
-    const auto second = decode<Message>(body(encode(*first)));
+    const auto second = decode<ControlMessage>(body(encode(*first)));
     if (!second || *second != *first) std::abort();
 }
 

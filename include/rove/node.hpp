@@ -51,7 +51,7 @@ class Buffer;
 template <typename T>
 class Call;
 namespace detail {
-struct Edge;
+struct Inside;
 }
 
 // The id of a node: 0…n-1 among nodes that have joined one another. With the top bit set it is a client's.
@@ -293,7 +293,8 @@ struct NodeDescription {
 namespace detail {
 // Types with dedicated Peer overloads.
 template <typename F>
-inline constexpr bool kIsMessage = std::is_same_v<F, Entry> || std::is_same_v<F, Message> || std::is_same_v<F, Within>;
+inline constexpr bool kHasOwnOverload =
+    std::is_same_v<F, Entry> || std::is_same_v<F, Message> || std::is_same_v<F, Within>;
 }  // namespace detail
 
 // A link to one node. Cheap to copy. May outlive its Node; every call then ends as `cancelled`. When the other node ends, calls in flight
@@ -320,24 +321,24 @@ public:
     //   invalid       the arguments are over message_bytes_max(), or this process is the child of a fork()
     //   cancelled     the Node has ended
     template <typename F, typename... Args>
-        requires(!detail::kIsMessage<F>)
+        requires(!detail::kHasOwnOverload<F>)
     auto async(const F& function, const Args&... args) const;
     // The same with a time limit. timed_out: thrown here if the call could not be sent in time, otherwise by the Call.
     template <typename F, typename... Args>
     auto async(Within limit, const F& function, const Args&... args) const;
     // async(…).get()
     template <typename F, typename... Args>
-        requires(!detail::kIsMessage<F>)
+        requires(!detail::kHasOwnOverload<F>)
     auto sync(const F& function, const Args&... args) const;
     template <typename F, typename... Args>
     auto sync(Within limit, const F& function, const Args&... args) const;
     // A call without a reply: its end, and its errors, are not reported.
     template <typename F, typename... Args>
-        requires(!detail::kIsMessage<F>)
+        requires(!detail::kHasOwnOverload<F>)
     void post(const F& function, const Args&... args) const;
     // The same with a time limit for the sending.
     template <typename F, typename... Args>
-        requires(!detail::kIsMessage<F>)
+        requires(!detail::kHasOwnOverload<F>)
     void post(Within limit, const F& function, const Args&... args) const;
 
     // Allocates memory there, zeroed. overloaded (from the Call): beyond that node's NodeOptions::buffer_bytes_max.
@@ -406,7 +407,7 @@ public:
 private:
     friend class CallFrame;
     friend class Node;
-    friend struct detail::Edge;
+    friend struct detail::Inside;
     Peer(std::shared_ptr<NodeCore> core, std::shared_ptr<PeerState> state)
         : core_(std::move(core)), state_(std::move(state)) {}
     std::shared_ptr<NodeCore> core_;
@@ -466,7 +467,7 @@ public:
     [[nodiscard]] std::uint32_t node_count() const;
 
 private:
-    friend struct detail::Edge;
+    friend struct detail::Inside;
     explicit Node(std::shared_ptr<NodeCore> core) noexcept : core_(std::move(core)) {}
     void share(const std::string& name, void* object, const char* type);
     std::shared_ptr<NodeCore> core_;

@@ -9,7 +9,7 @@
 
 namespace rove::detail {
 
-struct Edge {
+struct Inside {
     static Node node(std::shared_ptr<NodeCore> core) { return Node(std::move(core)); }
     static const std::shared_ptr<NodeCore>& core(const Peer& peer) { return peer.core_; }
     static const std::shared_ptr<PeerState>& state(const Peer& peer) { return peer.state_; }

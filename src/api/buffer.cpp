@@ -21,10 +21,10 @@ namespace detail {
 
 rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, const Pieces& payload,
                            Deadline deadline) {
-    Engine& engine = usable(Edge::core(peer).get(), Edge::state(peer).get());
+    Engine& engine = usable(Inside::core(peer).get(), Inside::state(peer).get());
     const Callee callee{.id = &id, .name = name, .own = true};
     return pending_of(engine, value_or_throw(engine.caller().call(
-                                  Edge::state(peer), {.callee = callee, .payload = payload, .deadline = deadline})));
+                                  Inside::state(peer), {.callee = callee, .payload = payload, .deadline = deadline})));
 }
 
 namespace {
@@ -37,8 +37,8 @@ Bytes raw(const T& value) {
 // About memory of that meeting with the peer; where it is over, so is what this was about. Destructors call it.
 void post_quietly(const Peer& peer, std::uint64_t meeting, const FunctionId& id, Bytes payload) noexcept {
     try {
-        Edge::state(peer)->engine->caller().post_in_meeting(*Edge::state(peer), meeting, {.id = &id, .own = true},
-                                                            payload);
+        Inside::state(peer)->engine->caller().post_in_meeting(*Inside::state(peer), meeting, {.id = &id, .own = true},
+                                                              payload);
     } catch (const std::exception& error) {  // no memory for the frame, say: the peer frees it when this node leaves
         log().warn("a message about a buffer was not sent: {}", error.what());
     }
@@ -88,10 +88,10 @@ void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const 
 Allocation Memory::allocate(const Peer& peer, std::uint64_t bytes, std::int64_t limit_ns) {
     const rove_pending pending =
         call_built_in(peer, built_ins().allocate, "allocate", raw(bytes), deadline_of(limit_ns));
-    Edge::state(peer)->engine->own_calls().expect_memory(
+    Inside::state(peer)->engine->own_calls().expect_memory(
         {static_cast<std::uint16_t>(pending.slot), pending.generation});
     // Read after the call was sent: where the link is lost and met again in between, the call has failed.
-    return {pending, Edge::state(peer)->meeting()};
+    return {pending, Inside::state(peer)->meeting()};
 }
 
 std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t meeting, std::uint64_t bytes, const void* result,
@@ -104,7 +104,7 @@ std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t meeting, s
                                             " bytes of memory where " + std::to_string(bytes) + " were asked for");
     std::shared_ptr<Memory> memory(new Memory(peer.limited(Within{-1}), meeting, place.key, place.bytes));
     if (place.pid == 0) return memory;
-    const PeerState& state = *Edge::state(peer);
+    const PeerState& state = *Inside::state(peer);
     if (state.engine->peers().lane_of(state) == fabric::Lane::direct) memory->mapped_ = map_place(place);
     post_quietly(peer, meeting, built_ins().mapped, raw(place.key));
     return memory;
@@ -116,8 +116,8 @@ Memory::~Memory() {
 }
 
 void Memory::check_in_use() const {
-    (void)usable(Edge::core(peer_).get(), Edge::state(peer_).get());
-    const std::uint64_t now = Edge::state(peer_)->meeting();
+    (void)usable(Inside::core(peer_).get(), Inside::state(peer_).get());
+    const std::uint64_t now = Inside::state(peer_)->meeting();
     if (now == meeting_) return;
     const std::string node = "node " + std::to_string(peer_.node()) + " at " + peer_.address();
     throw Error(ErrorCode::disconnected,
@@ -180,7 +180,7 @@ Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory&
     to.check_in_use();
     const Deadline deadline = deadline_of(limit_ns);
     const std::uint64_t to_node = to.peer_.node();
-    bool direct = Edge::state(from.peer_) == Edge::state(to.peer_);
+    bool direct = Inside::state(from.peer_) == Inside::state(to.peer_);
     if (!direct) {
         const std::string address = to.peer_.address();
         ByteBuffer question(sizeof to_node + address.size());
@@ -205,7 +205,7 @@ Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory&
 }
 
 Peer peer_of(rove_here* here, std::uint32_t node) {
-    return value_or_throw(Edge::peer(here->node(), node));
+    return value_or_throw(Inside::peer(here->node(), node));
 }
 
 }  // namespace detail

@@ -8,16 +8,16 @@ namespace rove::detail {
 rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload,
                         HowToCall how) {
     Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
-    Engine& engine = usable(Edge::core(peer).get(), Edge::state(peer).get());
+    Engine& engine = usable(Inside::core(peer).get(), Inside::state(peer).get());
     const Callable::Code& code = *value_or_throw(complete(callee, callable));
     // If the peer's program has no functions that it could run instead, the call fails without asking the peer.
-    if (callee.shipped == nullptr && (how.exactly || !Edge::state(peer)->has_residents()))
+    if (callee.shipped == nullptr && (how.exactly || !Inside::state(peer)->has_residents()))
         throw Error(ErrorCode::unsupported,
                     callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + code.why_not);
     if (how.exactly) callee = {.id = callee.shipped, .package = callee.package, .name = callee.name};
     Outgoing outgoing{callee, Pieces(payload), {.wants_reply = how.reply}};
     outgoing.deadline = deadline_of(how.limit_ns);
-    return pending_of(engine, value_or_throw(engine.caller().call(Edge::state(peer), outgoing)));
+    return pending_of(engine, value_or_throw(engine.caller().call(Inside::state(peer), outgoing)));
 }
 
 }  // namespace rove::detail

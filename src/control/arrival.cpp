@@ -11,8 +11,8 @@
 namespace rove::control {
 
 using wire::control::Connected;
+using wire::control::ConnectedBy;
 using wire::control::Goodbye;
-using wire::control::Lane;
 using wire::control::Member;
 using wire::control::Redirect;
 using wire::control::Role;
@@ -125,7 +125,7 @@ Welcome Arrival::welcome() {
 asio::awaitable<Status> Arrival::await_lane(const wire::control::LaneSecret& secret) {
     const Result<Connected> connected = co_await guest_.channel->receive<Connected>();
     if (!connected) co_return prefixed(connected.error(), "the node that connected could not open its lane");
-    if (connected->lane != Lane::stream) {
+    if (connected->by != ConnectedBy::ticket) {
         if (!link_) co_return fail(ErrorCode::invalid, "it has connected to an offer that this node did not make");
         co_return Status();
     }

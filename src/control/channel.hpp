@@ -50,13 +50,13 @@ public:
     // Receives the next message's body, of 1 to `bytes_max` bytes. disconnected: the connection ended; invalid: of another size.
     [[nodiscard]] asio::awaitable<Result<ByteBuffer>> receive(std::size_t bytes_max);
     // Receives the next message, which must be of that kind. A goodbye instead becomes its error, and is kept in farewell().
-    template <typename Message>
-    [[nodiscard]] asio::awaitable<Result<Message>> receive() {
-        constexpr std::size_t kMost = std::max(Message::kBytesMax, wire::control::Goodbye::kBytesMax);
+    template <typename ControlMessage>
+    [[nodiscard]] asio::awaitable<Result<ControlMessage>> receive() {
+        constexpr std::size_t kMost = std::max(ControlMessage::kBytesMax, wire::control::Goodbye::kBytesMax);
         const Result<ByteBuffer> body = co_await receive(kMost);
         if (!body) co_return tl::unexpected<Error>(body.error());
         if (const Status said = heed_goodbye(*body); !said) co_return tl::unexpected<Error>(said.error());
-        co_return wire::control::decode<Message>(*body);
+        co_return wire::control::decode<ControlMessage>(*body);
     }
     // If the message is a goodbye, returns its error.
     [[nodiscard]] Status heed_goodbye(Bytes body);

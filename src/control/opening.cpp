@@ -18,9 +18,9 @@ constexpr auto kQueuePause = std::chrono::milliseconds(5);
 
 using wire::control::Challenge;
 using wire::control::Connected;
+using wire::control::ConnectedBy;
 using wire::control::Goodbye;
 using wire::control::Hello;
-using wire::control::Lane;
 using wire::control::LaneHello;
 using wire::control::Redirect;
 using wire::control::Role;
@@ -123,9 +123,9 @@ asio::awaitable<Result<Met>> Opening::converse(TimePoint until) {
     }
     ROVE_CO_TRY(const Welcome welcome, wire::control::decode<Welcome>(answer));
     ROVE_CO_CHECK(check_welcome(welcome));
-    ROVE_CO_TRY(const Lane lane, co_await open_lane(welcome, until));
+    ROVE_CO_TRY(const ConnectedBy by, co_await open_lane(welcome, until));
     if (wanted_.role == Role::join) beside_.membership.let_in(welcome);
-    ROVE_CO_CHECK(co_await channel_->send(encode(Connected{.lane = lane})));
+    ROVE_CO_CHECK(co_await channel_->send(encode(Connected{.by = by})));
     ROVE_CO_TRY(const Settled settled, co_await channel_->receive<Settled>());
     co_return settle(welcome, settled);
 }
@@ -217,11 +217,11 @@ Status Opening::check_welcome(const Welcome& welcome) {
 }
 
 // Opens a direct lane, otherwise a stream.
-asio::awaitable<Result<Lane>> Opening::open_lane(const Welcome& welcome, TimePoint until) {
+asio::awaitable<Result<ConnectedBy>> Opening::open_lane(const Welcome& welcome, TimePoint until) {
     std::optional<Error> no_lane;
     if (link_ && !welcome.offer.empty()) {
         const Status reached = link_.connect(welcome.offer);
-        if (reached) co_return Lane::direct;
+        if (reached) co_return ConnectedBy::offers;
         no_lane = reached.error();
         if (reached.error().code() != ErrorCode::unsupported) co_return tl::unexpected<Error>(reached.error());
     }
@@ -231,7 +231,7 @@ asio::awaitable<Result<Lane>> Opening::open_lane(const Welcome& welcome, TimePoi
                        "there is no lane to it{}{}; are both ends started with the same --fabric?", no_lane ? ": " : "",
                        no_lane ? no_lane->message() : "");
     ROVE_CO_CHECK(co_await open_stream(welcome, until));
-    co_return Lane::stream;
+    co_return ConnectedBy::ticket;
 }
 
 asio::awaitable<Status> Opening::open_stream(const Welcome& welcome, TimePoint until) {

@@ -93,8 +93,8 @@ private:
     [[nodiscard]] Status open_link();
     [[nodiscard]] asio::awaitable<Status> ask();
     [[nodiscard]] Status check_welcome(const wire::control::Welcome& welcome);
-    [[nodiscard]] asio::awaitable<Result<wire::control::Lane>> open_lane(const wire::control::Welcome& welcome,
-                                                                         TimePoint until);
+    [[nodiscard]] asio::awaitable<Result<wire::control::ConnectedBy>> open_lane(const wire::control::Welcome& welcome,
+                                                                                TimePoint until);
     [[nodiscard]] asio::awaitable<Status> open_stream(const wire::control::Welcome& welcome, TimePoint until);
     [[nodiscard]] Result<Met> settle(const wire::control::Welcome& welcome, const wire::control::Settled& settled);
     [[nodiscard]] tl::unexpected<Error> late() const;

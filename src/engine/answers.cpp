@@ -38,14 +38,14 @@ bool Answers::reply_at_once(const wire::CallContext& call, RanAs ran, Bytes data
     if (call.hops > 1) return false;  // send() has more to do
     const NodeId here = routes_.id();
     PeerState* peer = call.node != here ? routes_.to(call.node) : nullptr;
-    if (peer == nullptr || !peer->link() || peer->lost() || !peer->outbox_of(Traffic::replies).is_empty()) return false;
-    std::byte* frame = peer->link()->reserve(Traffic::replies, wire::kHeaderBytes + data.size());
+    if (peer == nullptr || !peer->link() || peer->lost() || !peer->outbox_of(Traffic::prompt).is_empty()) return false;
+    std::byte* frame = peer->link()->reserve(Traffic::prompt, wire::kHeaderBytes + data.size());
     if (frame == nullptr) return false;
     copy_bytes(frame + wire::kHeaderBytes, data.data(), data.size());
     wire::FrameHeader reply = peer->addressed(answer_to(call, here), here);
     reply.body_bytes = static_cast<std::uint32_t>(data.size());
     reply.status = static_cast<std::uint8_t>(ran);
-    peer->link()->publish(Traffic::replies, reply);
+    peer->link()->publish(Traffic::prompt, reply);
     if (peer->link()->by_messages()) lead_.wake();
     return true;
 }
@@ -128,13 +128,13 @@ void Answers::reply_error(const wire::CallContext& to, const Error& error) {
 // Waits while at least `waiting` bytes of replies are queued for the caller's node. False: it takes nothing and was cut off, or has gone.
 bool Answers::await_room(NodeId to, std::size_t bytes, std::size_t waiting, HeldLock& lock) {
     PeerState* const peer = to != routes_.id() ? routes_.to(to) : nullptr;
-    if (peer == nullptr || peer->outbox_of(Traffic::replies).bytes() < waiting) return true;
+    if (peer == nullptr || peer->outbox_of(Traffic::prompt).bytes() < waiting) return true;
     const std::shared_ptr<PeerState> kept = peer->shared_from_this();
     for (;;) {
         const Status room =
-            rooms_.wait(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, {.quiet = true});
+            rooms_.wait(*kept, lock, Traffic::prompt, bytes, Clock::now() + kUntakenReplyFor, {.quiet = true});
         if (room || room.error().code() != ErrorCode::timed_out || !kept->link()) return room.has_value();
-        if (Clock::now() - kept->outbox_of(Traffic::replies).taken_at() < kUntakenReplyFor) continue;  // slowly
+        if (Clock::now() - kept->outbox_of(Traffic::prompt).taken_at() < kUntakenReplyFor) continue;  // slowly
         kept->link()->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
         return false;
     }

@@ -300,7 +300,7 @@ Result<CallId> Caller::load(const PeerPointer& peer, const std::shared_ptr<Packa
     peer->code.sent.insert(package->digest());
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), true));
     const wire::FrameHeader header = wire::header_of(made_by(peer->my_id(), begun.id(), {}), Kind::load);
-    ROVE_CHECK(sender_.send(*peer, Traffic::replies, header, package->digest().raw(), {}));
+    ROVE_CHECK(sender_.send(*peer, Traffic::prompt, header, package->digest().raw(), {}));
     return own_calls_.sent_within(begun.sent(), true, deadline);
 }
 

@@ -47,18 +47,18 @@ unsigned Dispatcher::serve(PeerState& peer, Lead::Turn& turn) try {
     }
     TimePoint code_since{};
     wire::Frame frame;
-    // Replies first: code travels with them, and is sent before the call that needs it.
-    while (handled < kBatchMax && link->next(Traffic::replies, frame)) {
+    // Prompt frames first: code is among them, and is sent before the call that needs it.
+    while (handled < kBatchMax && link->next(Traffic::prompt, frame)) {
         if (!peer.sends_plain_reply(frame)) {
-            if (const auto wrong = checks_.wrong_with(peer, frame, Traffic::replies)) {
+            if (const auto wrong = checks_.wrong_with(peer, frame, Traffic::prompt)) {
                 link->break_with(*wrong);
                 break;
             }
         }
         const bool code = frame.header.kind == Kind::code;
         if (code && code_since == TimePoint{}) code_since = Clock::now();
-        on_reply_traffic(peer, frame);
-        link->release(Traffic::replies);
+        on_prompt_frame(peer, frame);
+        link->release(Traffic::prompt);
         ++handled;
         if (!code) continue;
         run_parked(turn);
@@ -148,7 +148,7 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
         leave_to_others(turn);
         return Taken::parked;
     }
-    if ((frame.header.flags & wire::kNoReply) == 0) peer.link()->own_next(Traffic::replies);
+    if ((frame.header.flags & wire::kNoReply) == 0) peer.link()->own_next(Traffic::prompt);
     if (frame.header.node == peer.id() && peer.id() != peer.back()) frame.header.node = peer.back();
     if (frame.header.kind == Kind::call && ThreadRuns::nested() == 0) {  // inlined: 30 instructions less for each call
         [[clang::always_inline]] return begin_call(&peer, frame, turn);
@@ -168,8 +168,8 @@ void Dispatcher::leave_to_others(Lead::Turn& turn) {
     lead_.give_for_long(turn);
 }
 
-// The handler of each kind of frame that may arrive among replies.
-struct Dispatcher::AmongReplies {
+// The handler of each kind of frame that may arrive in the prompt ring.
+struct Dispatcher::AmongPrompt {
     using Take = void (*)(Dispatcher& self, PeerState& from, const wire::Frame& frame);
     static constexpr std::array<Take, wire::kKindRules.size()> kTakers = [] {
         std::array<Take, wire::kKindRules.size()> takers{};
@@ -191,13 +191,13 @@ struct Dispatcher::AmongReplies {
         return takers;
     }();
     static_assert(std::ranges::all_of(wire::kKindRules, [](const wire::KindRule& rule) {
-        return rule.among_replies == (kTakers[static_cast<std::size_t>(rule.kind)] != nullptr);
+        return rule.among_prompt == (kTakers[static_cast<std::size_t>(rule.kind)] != nullptr);
     }));
 };
 
 // Precondition: the frame has passed the checks, so its kind has a taker.
-void Dispatcher::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
-    AmongReplies::kTakers[static_cast<std::size_t>(frame.header.kind)](*this, from, frame);
+void Dispatcher::on_prompt_frame(PeerState& from, const wire::Frame& frame) {
+    AmongPrompt::kTakers[static_cast<std::size_t>(frame.header.kind)](*this, from, frame);
 }
 
 // Runs parked calls as soon as their code has arrived, before other code can have it evicted.

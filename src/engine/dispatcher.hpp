@@ -102,8 +102,8 @@ private:
     [[nodiscard]] Taken run_next(PeerState& peer, wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Taken on_part(PeerState& from, const wire::Frame& frame, Lead::Turn& turn)
         REQUIRES(lock_of<EngineLock>);
-    struct AmongReplies;
-    void on_reply_traffic(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    struct AmongPrompt;
+    void on_prompt_frame(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     void on_load(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
         REQUIRES(lock_of<EngineLock>);

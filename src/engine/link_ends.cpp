@@ -135,10 +135,10 @@ void LinkEnds::caller_left(NodeId name) {
 // writing.
 void LinkEnds::take_last_replies(PeerState& peer) {
     wire::Frame frame;
-    for (std::uint64_t taken = 0; taken < fabric::kRingLines && peer.link()->next(Traffic::replies, frame); ++taken) {
-        if (checks_.wrong_with(peer, frame, Traffic::replies)) return;
+    for (std::uint64_t taken = 0; taken < fabric::kRingLines && peer.link()->next(Traffic::prompt, frame); ++taken) {
+        if (checks_.wrong_with(peer, frame, Traffic::prompt)) return;
         if (wire::is_answer(frame.header.kind)) replies_.receive(peer, frame);
-        peer.link()->release(Traffic::replies);
+        peer.link()->release(Traffic::prompt);
     }
 }
 
@@ -152,8 +152,8 @@ void LinkEnds::keep_replies_of(PeerState& peer) {
             return;
         (void)absent_.keep(peer.id(), frame.header, frame.extra, frame.payload, Clock::now());
     };
-    for (const ByteBuffer& untaken : peer.link()->untaken(Traffic::replies)) keep(untaken);
-    for (const ByteBuffer& waiting : peer.outbox_of(Traffic::replies)) keep(waiting);
+    for (const ByteBuffer& untaken : peer.link()->untaken(Traffic::prompt)) keep(untaken);
+    for (const ByteBuffer& waiting : peer.outbox_of(Traffic::prompt)) keep(waiting);
 }
 
 void LinkEnds::end_orphans() {

@@ -161,12 +161,12 @@ std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::
     wire::Frame frame;
     slot = table_.flying(id);  // another thread may have ended it since
     PeerState* peer = slot != nullptr ? slot->peer : nullptr;
-    if (peer != nullptr && peer->link() && peer->link()->next(Traffic::replies, frame) &&
+    if (peer != nullptr && peer->link() && peer->link()->next(Traffic::prompt, frame) &&
         peer->sends_plain_reply(frame) && frame.header.call == id.slot && frame.header.generation == id.generation &&
         frame.payload.size() <= into.size()) {
         copy_bytes(into.data(), frame.payload.data(), frame.payload.size());
         size = frame.payload.size();
-        peer->link()->release(Traffic::replies);
+        peer->link()->release(Traffic::prompt);
     }
     lead_.give(turn);
     return size;

@@ -8,7 +8,7 @@ using fabric::Traffic;
 
 bool RoomWaits::One::has_room() const {
     if (!peer.linked()) return true;  // there will be no room: the wait ends with an error
-    const bool free = traffic == Traffic::replies || !peer.sends.has_open_frame();
+    const bool free = traffic == Traffic::prompt || !peer.sends.has_open_frame();
     return free && peer.outbox_of(traffic).is_empty() && peer.link()->has_room(traffic, bytes);
 }
 

@@ -31,9 +31,9 @@ void Link::let_go(Traffic traffic, std::uint64_t held) {
 }
 
 void Link::await(std::vector<AwaitedSignal>& signals, bool calls_too) const {
-    for (const Traffic traffic : {Traffic::calls, Traffic::replies}) {
+    for (const Traffic traffic : {Traffic::calls, Traffic::prompt}) {
         const RingReader& ring = incoming_[index_of(traffic)];
-        if (traffic == Traffic::replies || calls_too) signals.push_back({ring.next_word(), ring.awaited()});
+        if (traffic == Traffic::prompt || calls_too) signals.push_back({ring.next_word(), ring.awaited()});
     }
 }
 

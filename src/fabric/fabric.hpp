@@ -1,5 +1,5 @@
 // Moving bytes. A Fabric opens Links; a Link connects this node and one peer by four mailboxes: in each direction one
-// ring for calls and one for replies (everything that must be delivered so that calls can end), each with separate credits, so
+// ring for calls and one for prompt frames (what must be delivered so that calls can end), each with separate credits, so
 // that two nodes that flood each other cannot deadlock.
 //
 //     reserve -> write the frame in place -> publish        sender
@@ -39,9 +39,10 @@ struct AwaitedSignal {
     }
 };
 
-// The two kinds of traffic, which have a ring each. `replies` is named after what it mostly carries. It also carries everything else that must
-// be delivered so that calls can end: code, questions for code, handles (wire/kinds.hpp, KindRule::among_replies).
-enum class Traffic : std::uint8_t { calls = 0, replies = 1 };
+// The two kinds of traffic, which have a ring each. A call that cannot begin yet holds up the frames after it in the ring of calls. Prompt frames
+// are never held up by a waiting call: replies, and everything else that must be delivered so that calls can end, such as code, questions for
+// code, and handles (wire/kinds.hpp, KindRule::among_prompt).
+enum class Traffic : std::uint8_t { calls = 0, prompt = 1 };
 inline constexpr std::size_t kTrafficKinds = 2;
 constexpr std::size_t index_of(Traffic traffic) {
     return static_cast<std::size_t>(traffic);

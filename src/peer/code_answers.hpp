@@ -19,10 +19,10 @@ namespace rove {
 struct CodeAnswer {
     wire::NeedCode need;
     Digest package;
-    std::array<std::uint32_t, 3> parts{};  // the manifest, and a slice of each form
-    std::uint16_t part_count = 0;
+    std::array<std::uint32_t, 3> items{};  // the manifest, and a slice of each form
+    std::uint16_t item_count = 0;
     bool is_all = false;     // no form for that target is left out: not sent by this node, or not here
-    std::size_t part = 0;    // of them: the one that is being sent …
+    std::size_t item = 0;    // of them: the one that is being sent …
     std::size_t offset = 0;  // … from here on
 };
 
@@ -31,7 +31,7 @@ public:
     // An honest peer has two questions of its own, and those that it passes on for others. At 136 bytes, 9 KiB a peer.
     static constexpr std::size_t kMax = 64;
 
-    // A node that asks again has lost a part: its package is sent from the beginning again. False: too many answers wait already.
+    // A node that asks again has lost an item: its package is sent from the beginning again. False: too many answers wait already.
     [[nodiscard]] bool add(const CodeAnswer& answer) {
         const auto same = std::find_if(answers_.begin(), answers_.end(), [&](const CodeAnswer& each) {
             return each.need.asker == answer.need.asker && each.package == answer.package;

@@ -3,7 +3,7 @@
 //
 // Threads: under the engine's lock.
 //
-// Invariants: a CodeArrival's bytes() is what its parts were announced with, and the sum over all peers (`bytes_of_all`) is what has arrived of
+// Invariants: a CodeArrival's bytes() is what its items were announced with, and the sum over all peers (`bytes_of_all`) is what has arrived of
 // them: a CodeAssembly counts its bytes there, and takes them off when it is dropped, taken or destroyed.
 #pragma once
 
@@ -31,11 +31,11 @@ struct Function;
 }
 
 // The announced size of the code that is arriving in pieces from one peer: twice the largest slice. Beyond it, and beyond the next bound, the
-// part is dropped that has not grown for longest.
+// item is dropped that has not grown for longest.
 inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
-// Parts of packages that one peer sends at the same time. An honest one sends one after the other.
+// Items of packages that one peer sends at the same time. An honest one sends one after the other.
 inline constexpr std::size_t kAssembliesMax = 16;
-// The bytes of such parts that have arrived from all peers: four peers' most. Beyond it a part is dropped and asked for again.
+// The bytes of such items that have arrived from all peers: four peers' most. Beyond it an item is dropped and asked for again.
 inline constexpr std::size_t kAssemblyBytesOfAllMax = 4 * kAssemblyBytesMax;  // 512 MiB
 // Packages that one peer is known to have: as many as a node knows by default. At 32 bytes and their place, 256 KiB.
 // Beyond it all are forgotten, and their code is sent once more.
@@ -59,7 +59,7 @@ private:
     std::unordered_set<Digest> packages_;
 };
 
-// A part of a package that arrives in pieces. Addresses are reserved for all that was announced; the kernel adds memory to them as pieces
+// An item of a package that arrives in pieces. Addresses are reserved for all that was announced; the kernel adds memory to them as pieces
 // are written, and only what has arrived is counted. Each piece is hashed when it arrives, so that the last one takes no longer than the
 // others.
 class CodeAssembly {
@@ -108,52 +108,52 @@ private:
     TimePoint went_on_at_{};
 };
 
-// A part of a package that is whole: in its frame, or put together.
-using CodePart = std::variant<Bytes, PackageStore::HashedSlice>;
+// An item of a package that is whole: in its frame, or put together.
+using CodeItem = std::variant<Bytes, PackageStore::HashedSlice>;
 
-// The parts that arrive in pieces from one peer.
+// The items that arrive in pieces from one peer.
 class CodeArrival {
 public:
     struct Piece {
         Digest package;
-        std::uint32_t part = 0;
+        std::uint32_t item = 0;
         std::size_t offset = 0, total_bytes = 0;
         Bytes bytes;
     };
     enum class Took : std::uint8_t {
         more_to_come,
         whole,       // taken() gives it
-        no_room,     // dropped, as what came before it of its part
-        no_meaning,  // of a part that is to have another size
+        no_room,     // dropped, as what came before it of its item
+        no_meaning,  // of an item that is to have another size
     };
     [[nodiscard]] Took take(std::size_t& bytes_of_all, const Piece& piece, TimePoint now);
-    // The part that is whole, out of here.
+    // The item that is whole, out of here.
     [[nodiscard]] CodeAssembly taken(const Piece& piece);
     // Drops what has not gone on since then.
     void drop_idle(TimePoint since);
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
-    [[nodiscard]] std::size_t parts() const { return parts_.size(); }
+    [[nodiscard]] std::size_t items() const { return items_.size(); }
     // All that has arrived is put there.
     void clear(DroppedBytes& dropped) {
-        for (auto& [part, assembly] : parts_) dropped.take(assembly.drop());
-        parts_.clear();
+        for (auto& [item, assembly] : items_) dropped.take(assembly.drop());
+        items_.clear();
         bytes_ = 0;
     }
 
 private:
-    struct PartId {
+    struct ItemId {
         Digest package;
-        std::uint32_t part = 0;
-        friend bool operator==(const PartId&, const PartId&) = default;
+        std::uint32_t item = 0;
+        friend bool operator==(const ItemId&, const ItemId&) = default;
     };
-    struct HashOfPartId {
-        std::size_t operator()(const PartId& part) const { return std::hash<Digest>()(part.package) + part.part; }
+    struct HashOfItemId {
+        std::size_t operator()(const ItemId& item) const { return std::hash<Digest>()(item.package) + item.item; }
     };
-    using Parts = std::unordered_map<PartId, CodeAssembly, HashOfPartId>;
-    Parts::iterator drop(Parts::iterator part);
+    using Items = std::unordered_map<ItemId, CodeAssembly, HashOfItemId>;
+    Items::iterator drop(Items::iterator item);
     void drop_longest_idle();
 
-    Parts parts_;
+    Items items_;
     std::size_t bytes_ = 0;  // announced
 };
 

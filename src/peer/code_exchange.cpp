@@ -45,10 +45,10 @@ std::shared_ptr<PackageStore> CodeExchange::package_with(const FunctionId& funct
 
 // The slice by which a node with this target can run a package, where this process has it and may send it. Null: not so.
 std::shared_ptr<const ByteBuffer> CodeExchange::slice_for(const PackageStore& package, std::string_view triple,
-                                                          Forms form, std::uint32_t& part) const {
+                                                          Forms form, std::uint32_t& item) const {
     const auto index = package.slice_index(triple, form);
     if (!includes(options_.forms, form) || !index) return nullptr;
-    part = static_cast<std::uint32_t>(*index + 1);
+    item = static_cast<std::uint32_t>(*index + 1);
     return package.stored_slice(*index);
 }
 
@@ -56,8 +56,8 @@ std::shared_ptr<const ByteBuffer> CodeExchange::slice_for(const PackageStore& pa
 Result<bool> CodeExchange::send(PeerState& to, PackageStore& package, Forms form, bool with_manifest, Traffic among) {
     // A client runs what its own program has: it may know the function, but takes no code.
     if (is_client(to.id())) return false;
-    std::uint32_t part = 0;
-    const std::shared_ptr<const ByteBuffer> slice = slice_for(package, to.identity().triple, form, part);
+    std::uint32_t item = 0;
+    const std::shared_ptr<const ByteBuffer> slice = slice_for(package, to.identity().triple, form, item);
     if (!slice) return false;
     const auto send_all = [&](std::uint32_t number, Bytes bytes) REQUIRES(lock_of<EngineLock>) -> Status {
         for (std::size_t offset = 0; offset < bytes.size();) {
@@ -67,16 +67,16 @@ Result<bool> CodeExchange::send(PeerState& to, PackageStore& package, Forms form
         return {};
     };
     if (with_manifest) ROVE_CHECK(send_all(0, package.manifest_bytes()));
-    ROVE_CHECK(send_all(part, *slice));
+    ROVE_CHECK(send_all(item, *slice));
     return true;
 }
 
-// Gives how many of the part's bytes went, from `offset` on.
+// Gives how many of the item's bytes went, from `offset` on.
 Result<std::size_t> CodeExchange::send_piece(PeerState& to, Traffic among, NodeId asker, wire::CodeChunk chunk,
-                                             Bytes part, std::size_t offset) {
-    const Bytes piece = part.subspan(offset, std::min(kChunkBytes, part.size() - offset));
+                                             Bytes item, std::size_t offset) {
+    const Bytes piece = item.subspan(offset, std::min(kChunkBytes, item.size() - offset));
     chunk.offset = static_cast<std::uint32_t>(offset);
-    chunk.total_bytes = static_cast<std::uint32_t>(part.size());
+    chunk.total_bytes = static_cast<std::uint32_t>(item.size());
     ROVE_CHECK(sender_.send(to, among, {.kind = Kind::code, .node = asker}, raw(chunk), piece));
     to.count_code_sent(piece.size());
     return piece.size();
@@ -85,13 +85,13 @@ Result<std::size_t> CodeExchange::send_piece(PeerState& to, Traffic among, NodeI
 // False: this node has no code for it, or owes that peer too much already.
 bool CodeExchange::answer(PeerState& from, const wire::NeedCode& need, const PackageStore& package) {
     if (is_client(need.asker) || is_client(from.id())) return false;
-    CodeAnswer answer{.need = need, .package = package.digest(), .part_count = 1, .is_all = true};
+    CodeAnswer answer{.need = need, .package = package.digest(), .item_count = 1, .is_all = true};
     for (const Forms form : {Forms::image, Forms::bitcode})
-        if (std::uint32_t part = 0; slice_for(package, text_of(need.triple), form, part) != nullptr)
-            answer.parts[answer.part_count++] = part;
+        if (std::uint32_t item = 0; slice_for(package, text_of(need.triple), form, item) != nullptr)
+            answer.items[answer.item_count++] = item;
         else if (package.slice_index(text_of(need.triple), form))
             answer.is_all = false;
-    if (answer.part_count == 1 || !from.code.answers.add(answer)) return false;
+    if (answer.item_count == 1 || !from.code.answers.add(answer)) return false;
     answer_more(from);
     return true;
 }
@@ -99,16 +99,16 @@ bool CodeExchange::answer(PeerState& from, const wire::NeedCode& need, const Pac
 // Sends as many pieces as the peer takes now. One more piece waits for room, and the next flush continues when that was sent. The asking node
 // may run only the form that is left out; then it gets a lack as well.
 void CodeExchange::answer_more(PeerState& to) {
-    while (!to.code.answers.empty() && to.outbox_of(Traffic::replies).is_empty()) {
+    while (!to.code.answers.empty() && to.outbox_of(Traffic::prompt).is_empty()) {
         CodeAnswer& answer = to.code.answers.first();
-        const std::uint32_t part = answer.parts[answer.part];
+        const std::uint32_t item = answer.items[answer.item];
         const std::shared_ptr<PackageStore> package = package_with(answer.need.function);
         std::shared_ptr<const ByteBuffer> slice;
         Bytes bytes;
         if (package && package->digest() == answer.package) {
-            if (part == 0)
+            if (item == 0)
                 bytes = package->manifest_bytes();
-            else if (slice = package->stored_slice(part - 1); slice)
+            else if (slice = package->stored_slice(item - 1); slice)
                 bytes = *slice;
         }
         if (answer.offset >= bytes.size()) {  // it has been evicted since
@@ -118,12 +118,12 @@ void CodeExchange::answer_more(PeerState& to) {
             continue;
         }
         const auto sent =
-            send_piece(to, Traffic::replies, answer.need.asker, {answer.package, part}, bytes, answer.offset);
+            send_piece(to, Traffic::prompt, answer.need.asker, {answer.package, item}, bytes, answer.offset);
         if (!sent) return;  // its link has ended
         answer.offset += *sent;
         if (answer.offset < bytes.size()) continue;
         answer.offset = 0;
-        if (++answer.part < answer.part_count) continue;
+        if (++answer.item < answer.item_count) continue;
         const CodeAnswer sent_whole = answer;
         to.code.answers.drop_first();
         if (!sent_whole.is_all) lack(to, sent_whole.need);
@@ -132,33 +132,33 @@ void CodeExchange::answer_more(PeerState& to) {
 
 void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
     const auto chunk = read<Kind::code, wire::CodeChunk>(frame);
-    const std::size_t most = chunk.part == 0 ? wire::kManifestBytesMax : wire::kSliceBytesMax;
-    if (chunk.total_bytes == 0 || chunk.total_bytes > most) return refuse(from, frame, "of a part over the limit");
+    const std::size_t most = chunk.item == 0 ? wire::kManifestBytesMax : wire::kSliceBytesMax;
+    if (chunk.total_bytes == 0 || chunk.total_bytes > most) return refuse(from, frame, "of an item over the limit");
     if (chunk.offset + frame.payload.size() > chunk.total_bytes || frame.payload.empty())
-        return refuse(from, frame, "that lies outside its part");
+        return refuse(from, frame, "that lies outside its item");
     if (routes_.sends_on(from, frame.header)) return pass_on(from, frame, chunk);
     is_arriving(from, chunk.package);
     Status added;
     if (frame.payload.size() == chunk.total_bytes) {
-        added = part_arrived(from, chunk, frame.payload);
+        added = item_arrived(from, chunk, frame.payload);
     } else {
-        const CodeArrival::Piece piece{chunk.package, chunk.part, chunk.offset, chunk.total_bytes, frame.payload};
+        const CodeArrival::Piece piece{chunk.package, chunk.item, chunk.offset, chunk.total_bytes, frame.payload};
         CodeArrival& arrival = frame.header.hops == 0 ? from.code.arrival : from.code.passed_on;
         if (arriving_bytes_ + piece.bytes.size() > kAssemblyBytesOfAllMax) drop_idle();
         switch (arrival.take(arriving_bytes_, piece, Clock::now())) {
             case CodeArrival::Took::more_to_come: return;
             case CodeArrival::Took::no_room: return ask_again_later();
-            case CodeArrival::Took::no_meaning: return refuse(from, frame, "of a part that has another size");
+            case CodeArrival::Took::no_meaning: return refuse(from, frame, "of an item that has another size");
             case CodeArrival::Took::whole: break;
         }
-        added = part_arrived(from, chunk, arrival.taken(piece).take());
+        added = item_arrived(from, chunk, arrival.taken(piece).take());
     }
     if (!added && is_transient(added.error())) {
         from.code.refuse(chunk.package, added.error());
         give_up_parked(from, chunk.package, added.error());
     } else if (!added) {
         refuse(from, frame, added.error().message());
-    } else if (chunk.part == 0) {
+    } else if (chunk.item == 0) {
         from.code.accept(chunk.package);  // there was room for its manifest
     }
 }
@@ -196,11 +196,11 @@ PeerState* CodeExchange::still_a_peer(const PeerState* peer) const {
     return found != peers_.end() ? found->get() : nullptr;
 }
 
-Status CodeExchange::part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived) {
+Status CodeExchange::item_arrived(PeerState& from, const wire::CodeChunk& chunk, CodeItem arrived) {
     const Digest& package = chunk.package;
     auto* const assembled = std::get_if<PackageStore::HashedSlice>(&arrived);
     const Bytes bytes = assembled != nullptr ? Bytes(*assembled->bytes) : std::get<Bytes>(arrived);
-    if (chunk.part == 0) {
+    if (chunk.item == 0) {
         ROVE_TRY(const std::shared_ptr<PackageStore> store, PackageStore::from_manifest(bytes));
         if (store->digest() != package) return fail(ErrorCode::invalid, "whose manifest is not that of its digest");
         ROVE_TRY(const std::shared_ptr<PackageStore> kept, cache_->add(store, false, from.back()));
@@ -209,12 +209,12 @@ Status CodeExchange::part_arrived(PeerState& from, const wire::CodeChunk& chunk,
     }
     const std::shared_ptr<PackageStore> store = cache_->package(package);
     if (!store) return {};  // its manifest was refused, and those who wait have been told
-    ROVE_CHECK(assembled != nullptr ? store->add_slice(chunk.part - 1, std::move(*assembled))
-                                    : store->add_slice(chunk.part - 1, bytes));
+    ROVE_CHECK(assembled != nullptr ? store->add_slice(chunk.item - 1, std::move(*assembled))
+                                    : store->add_slice(chunk.item - 1, bytes));
     cache_->slices_added(package);
     const bool runs_here = std::ranges::any_of(std::array{Forms::image, Forms::bitcode}, [&](Forms form) {
         return includes(options_.forms, form) &&
-               store->slice_index(code::host_triple(), form) == std::size_t{chunk.part} - 1;
+               store->slice_index(code::host_triple(), form) == std::size_t{chunk.item} - 1;
     });
     if (runs_here) has_come(package);
     return {};
@@ -306,9 +306,9 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
         if (parked->code_has_come())
             return;  // who sends one form says that the other is lacking, also after what came has made way
         const std::shared_ptr<PackageStore> package = package_with(parked->function);
-        std::uint32_t part = 0;
+        std::uint32_t item = 0;
         for (const Forms form : {Forms::image, Forms::bitcode})  // what came before this is enough
-            if (package && slice_for(*package, code::host_triple(), form, part) != nullptr) return;
+            if (package && slice_for(*package, code::host_triple(), form, item) != nullptr) return;
         // The call came back to this node: who was asked does not ask on in its direction.
         const PeerState* const origin = routes_.to(parked->origin());
         if (origin != nullptr && origin != &from) return ask(nullptr, *parked, parked->origin());

@@ -59,7 +59,7 @@ public:
     // Sends one form of a package. False: this process has it not for the peer's target, may not send it, or the peer is a client, which
     // takes no code.
     [[nodiscard]] Result<bool> send(PeerState& to, PackageStore& package, Forms form, bool with_manifest,
-                                    fabric::Traffic among = fabric::Traffic::replies) REQUIRES(lock_of<EngineLock>);
+                                    fabric::Traffic among = fabric::Traffic::prompt) REQUIRES(lock_of<EngineLock>);
     // Asks for the code that a parked call waits for: the peer that sent the call, or, of a frame of this node's own, the call's origin.
     void ask(PeerState* from, Parked& parked, NodeId origin) REQUIRES(lock_of<EngineLock>);
     // Sends on what a peer has asked for, as much as it takes now.
@@ -75,10 +75,10 @@ public:
 
 private:
     [[nodiscard]] std::shared_ptr<const ByteBuffer> slice_for(const PackageStore& package, std::string_view triple,
-                                                              Forms form, std::uint32_t& part) const
+                                                              Forms form, std::uint32_t& item) const
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<std::size_t> send_piece(PeerState& to, fabric::Traffic among, NodeId asker,
-                                                 wire::CodeChunk chunk, Bytes part, std::size_t offset)
+                                                 wire::CodeChunk chunk, Bytes item, std::size_t offset)
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool answer(PeerState& from, const wire::NeedCode& need, const PackageStore& package)
         REQUIRES(lock_of<EngineLock>);
@@ -88,7 +88,7 @@ private:
         REQUIRES(lock_of<EngineLock>);
     void pass_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) REQUIRES(lock_of<EngineLock>);
     void refuse(PeerState& from, const wire::Frame& frame, std::string_view what) REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] Status part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived)
+    [[nodiscard]] Status item_arrived(PeerState& from, const wire::CodeChunk& chunk, CodeItem arrived)
         REQUIRES(lock_of<EngineLock>);
     void drop_idle() REQUIRES(lock_of<EngineLock>);
     void give_up_parked(PeerState& from, const Digest& package, const Error& why) REQUIRES(lock_of<EngineLock>);

@@ -28,7 +28,7 @@ std::string_view FrameChecks::fault_of(const PeerState& from, const wire::Frame&
             if (header.node != from.id()) return "that names another caller";
             break;
         case wire::Names::receiver:
-            if (among == Traffic::replies && header.node != from.my_id() && !from.is_fellow())
+            if (among == Traffic::prompt && header.node != from.my_id() && !from.is_fellow())
                 return "to somebody else's call";
             break;
         case wire::Names::anybody: break;

@@ -82,7 +82,7 @@ public:
 private:
     // Only replies are asked for it, and a look at the clock takes 20 ns.
     void note_taken() {
-        if (traffic_ == fabric::Traffic::replies) taken_at_ = Clock::now();
+        if (traffic_ == fabric::Traffic::prompt) taken_at_ = Clock::now();
     }
     void count_in(std::size_t bytes) {
         bytes_ += bytes;

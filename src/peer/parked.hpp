@@ -1,5 +1,5 @@
 // Parked: a call frame at the head of a peer's mailbox that cannot run yet. Calls from one peer start in their order, so those after it
-// wait in the mailbox, too; replies and code pass by on their own ring.
+// wait in the mailbox, too; replies and code pass by in the prompt ring.
 //
 // Threads: under the engine's lock.
 //

@@ -58,7 +58,7 @@ public:
     // `outbox_bytes`: of all peers of the engine (Outbox).
     explicit PeerState(std::size_t& outbox_bytes, Engine* of = nullptr)
         : engine(of),
-          outbox_{Outbox(fabric::Traffic::calls, outbox_bytes), Outbox(fabric::Traffic::replies, outbox_bytes)} {}
+          outbox_{Outbox(fabric::Traffic::calls, outbox_bytes), Outbox(fabric::Traffic::prompt, outbox_bytes)} {}
 
     // Whose it is: all that is asked of the peer is asked of the engine that has its links, which stays the same. Null: of none, in tests of
     // parts.
@@ -172,7 +172,7 @@ public:
     }
     // Whether it has so many replies to take that none of its calls is begun. Calls that a lost peer sent before its end are begun.
     [[nodiscard]] bool has_backlog() const REQUIRES(lock_of<EngineLock>) {
-        return !lost_ && outbox_of(fabric::Traffic::replies).bytes() > kBacklogBytes;
+        return !lost_ && outbox_of(fabric::Traffic::prompt).bytes() > kBacklogBytes;
     }
     // Whether the leader should look at it.
     [[nodiscard]] bool has_work() const REQUIRES(lock_of<EngineLock>) {

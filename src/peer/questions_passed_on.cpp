@@ -6,11 +6,11 @@
 namespace rove {
 namespace {
 
-// Whether a piece begins where the last one of its question ended, or begins a part.
+// Whether a piece begins where the last one of its question ended, or begins an item.
 bool goes_on(const QuestionsPassedOn::Question& question, const wire::CodeChunk& piece) {
-    if (!question.last) return piece.part == 0 && piece.offset == 0;
+    if (!question.last) return piece.item == 0 && piece.offset == 0;
     if (question.last->package != piece.package) return false;
-    return piece.offset == 0 || (question.last->part == piece.part && question.last_ends == piece.offset &&
+    return piece.offset == 0 || (question.last->item == piece.item && question.last_ends == piece.offset &&
                                  question.last->total_bytes == piece.total_bytes);
 }
 

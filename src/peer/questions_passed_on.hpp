@@ -52,7 +52,7 @@ public:
     // The peer that asked this of that one, for that asker, and does not any more; null: nobody did.
     [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need)
         REQUIRES(lock_of<EngineLock>);
-    // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part arrive in
+    // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's item arrive in
     // their order, and what answers one question is of one package, whose manifest is first. A manifest is for the oldest question without an
     // answer, if there is one, because questions are answered in their order. Any other piece is for the question that was asked or took a piece
     // last: an asker may have asked by another way before, and the peer there may no longer pass code on.

@@ -76,7 +76,7 @@ void Sender::remember_sent_on(PeerState& peer, const wire::FrameHeader& header, 
 
 unsigned Sender::flush(PeerState& peer) {
     unsigned sent = 0;
-    for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
+    for (const Traffic traffic : {Traffic::prompt, Traffic::calls}) {
         Outbox& outbox = peer.outbox_of(traffic);
         while (!outbox.is_empty() && peer.link() && !(peer.sends.has_open_frame() && traffic == Traffic::calls)) {
             const ByteBuffer& waiting = outbox.front();
@@ -97,7 +97,7 @@ unsigned Sender::flush(PeerState& peer) {
 
 // For frames that others wait for: if one can be neither sent nor queued, for lack of room or memory, cuts the link, whose end informs them.
 bool Sender::send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept try {
-    Status sent = send(peer, Traffic::replies, header, extra, payload);
+    Status sent = send(peer, Traffic::prompt, header, extra, payload);
     if (!sent && sent.error().code() == ErrorCode::overloaded && peer.link())
         peer.link()->break_with(std::move(sent.error()));
     return sent.has_value();

@@ -48,7 +48,7 @@ public:
     // header: all but the sizes. disconnected: its link has ended. overloaded: as much waits for the peer as may. Then nothing was sent.
     [[nodiscard]] Status send(PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
                               Bytes payload) REQUIRES(lock_of<EngineLock>);
-    // Among the replies, for what must not be lost as long as the peer lives: cuts off a peer that does not take it. False: it was not sent.
+    // In the prompt ring, for what must not be lost as long as the peer lives: cuts off a peer that does not take it. False: it was not sent.
     bool send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept
         REQUIRES(lock_of<EngineLock>);
     // Sends what waits, as far as there is room. Returns how many frames that were.

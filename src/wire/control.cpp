@@ -11,11 +11,11 @@ bool printable(std::string_view text) {
     return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-template <typename Message>
+template <typename ControlMessage>
 Writer begin() {
     Writer out;
     out.number(std::uint32_t{0});  // the length, written at the end
-    out.number(static_cast<std::uint8_t>(Message::kKind));
+    out.number(static_cast<std::uint8_t>(ControlMessage::kKind));
     return out;
 }
 
@@ -169,9 +169,9 @@ void read(Reader& in, Redirect& message) {
 }
 
 void read(Reader& in, Connected& message) {
-    const auto lane = in.number<std::uint8_t>();
-    if (lane > static_cast<std::uint8_t>(Lane::stream)) in.fail();
-    message.lane = static_cast<Lane>(lane);
+    const auto by = in.number<std::uint8_t>();
+    if (by > static_cast<std::uint8_t>(ConnectedBy::ticket)) in.fail();
+    message.by = static_cast<ConnectedBy>(by);
 }
 
 void read(Reader& in, Settled& message) {
@@ -268,7 +268,7 @@ ByteBuffer encode(const Redirect& message) {
 
 ByteBuffer encode(const Connected& message) {
     Writer out = begin<Connected>();
-    out.number(static_cast<std::uint8_t>(message.lane));
+    out.number(static_cast<std::uint8_t>(message.by));
     return end(std::move(out));
 }
 
@@ -300,17 +300,17 @@ std::optional<Kind> kind_of(Bytes body) {
     return static_cast<Kind>(kind);
 }
 
-template <typename Message>
-Result<Message> decode(Bytes body) {
-    if (kind_of(body) != Message::kKind)
-        return fail(ErrorCode::invalid, "its control message is no {}", Message::kName);
+template <typename ControlMessage>
+Result<ControlMessage> decode(Bytes body) {
+    if (kind_of(body) != ControlMessage::kKind)
+        return fail(ErrorCode::invalid, "its control message is no {}", ControlMessage::kName);
     Reader in(body.subspan(1));
-    if constexpr (std::is_same_v<Message, Hello> || std::is_same_v<Message, LaneHello> ||
-                  std::is_same_v<Message, Challenge>)
+    if constexpr (std::is_same_v<ControlMessage, Hello> || std::is_same_v<ControlMessage, LaneHello> ||
+                  std::is_same_v<ControlMessage, Challenge>)
         ROVE_CHECK(read_version(in));
-    Message message;
+    ControlMessage message;
     read(in, message);
-    if (!in.done()) return fail(ErrorCode::invalid, "its control message '{}' is malformed", Message::kName);
+    if (!in.done()) return fail(ErrorCode::invalid, "its control message '{}' is malformed", ControlMessage::kName);
     return message;
 }
 template Result<Hello> decode(Bytes);

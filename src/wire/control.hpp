@@ -50,7 +50,7 @@ enum class Kind : std::uint8_t {
 };
 
 enum class Role : std::uint8_t { client = 0, join = 1, member = 2 };
-enum class Lane : std::uint8_t { direct = 0, stream = 1 };
+enum class ConnectedBy : std::uint8_t { offers = 0, ticket = 1 };
 
 // The first message of a control connection, from the process that opened it.
 struct Hello {
@@ -145,12 +145,12 @@ struct Redirect {
     friend bool operator==(const Redirect&, const Redirect&) = default;
 };
 
-// Sent by the opener: the lane that it has opened.
+// Sent by the opener: which of the two it has connected by, the offers that both made or the ticket for a stream.
 struct Connected {
     static constexpr Kind kKind = Kind::connected;
     static constexpr std::string_view kName = "connected";
     static constexpr std::size_t kBytesMax = 2;
-    Lane lane = Lane::direct;
+    ConnectedBy by = ConnectedBy::offers;
     friend bool operator==(const Connected&, const Connected&) = default;
 };
 
@@ -223,8 +223,8 @@ struct Goodbye {
 
 // Reads the bytes after the length. invalid: another kind, too short, too long, or a field is out of its bounds;
 // unsupported: another version.
-template <typename Message>
-[[nodiscard]] Result<Message> decode(Bytes body);
+template <typename ControlMessage>
+[[nodiscard]] Result<ControlMessage> decode(Bytes body);
 
 // The name of a message's kind; nothing for an unknown kind.
 [[nodiscard]] std::optional<Kind> kind_of(Bytes body);

@@ -192,12 +192,12 @@ struct NamedCall {
            header.body_bytes <= kFrameBytesMax - kHeaderBytes;
 }
 
-// Extension of `code`: a piece of a package. part 0: the manifest; part n+1: slice n as stored.
+// Extension of `code`: a piece of an item of a package. Item 0: the manifest; item n+1: slice n as stored.
 struct CodeChunk {
     Digest package;
-    std::uint32_t part = 0;
+    std::uint32_t item = 0;
     std::uint32_t offset = 0;
-    std::uint32_t total_bytes = 0;  // size of the part
+    std::uint32_t total_bytes = 0;  // size of the item
     std::uint32_t reserved = 0;
 };
 static_assert(sizeof(CodeChunk) == 48);

@@ -2,7 +2,7 @@
 // table: that of its shape here, that of its sender in src/peer/frame_checks.cpp. So does is_plain, which recognises the shape of nearly all
 // frames and lets them skip these checks. docs/frames.md has the same table, which a test compares with this one.
 //
-// The handlers of a kind are in src/engine/dispatcher.cpp: AmongCalls and AmongReplies have one for each row that may arrive there, and for no
+// The handlers of a kind are in src/engine/dispatcher.cpp: AmongCalls and AmongPrompt have one for each row that may arrive there, and for no
 // other, which the compiler checks.
 #pragma once
 
@@ -24,14 +24,14 @@ enum class Names : std::uint8_t {
     anybody,  // a destination, to which the receiver passes it on, or none
     caller,   // the node that made the call: its sender, or another one for which a member passes it on
     sender,   // its sender only
-    // Among the replies: the destination, which is the receiver, or another one to which a member forwards it.
+    // In the prompt ring: the destination, which is the receiver, or another one to which a member forwards it.
     receiver,
 };
 
 // The way of a frame whose `node` is another than its receiver.
 enum class Routed : std::uint8_t {
     no,           // none: it concerns its sender and its receiver
-    to_caller,    // among the replies: to the node that made the call; kept for a member that cannot be reached
+    to_caller,    // in the prompt ring: to the node that made the call; kept for a member that cannot be reached
     as_question,  // to the node that it names; if that has no answer, to the node that made the call
     as_answer,    // back to the peer that has passed on the question
 };
@@ -62,7 +62,7 @@ struct Extension {
 struct KindRule {
     Kind kind = Kind::none;
     std::string_view name = "";
-    bool among_calls = false, among_replies = false;  // the rings in which it may arrive
+    bool among_calls = false, among_prompt = false;  // the rings in which it may arrive
     Names names = Names::anybody;
     Routed routed = Routed::no;
     std::uint8_t flags = 0;         // flags that it may have
@@ -106,7 +106,7 @@ inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
     {
         .kind = Kind::reply,
         .name = "a reply",
-        .among_replies = true,
+        .among_prompt = true,
         .names = Names::receiver,
         .routed = Routed::to_caller,
         .flags = kError | kParts | kThrown,
@@ -118,7 +118,7 @@ inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
     {
         .kind = Kind::bind,
         .name = "a bind",
-        .among_replies = true,
+        .among_prompt = true,
         .flags = kMeant,
         .extension = {.holds = "FunctionId", .bytes = sizeof(FunctionId)},
     },
@@ -126,7 +126,7 @@ inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
         .kind = Kind::code,
         .name = "a piece of code",
         .among_calls = true,
-        .among_replies = true,
+        .among_prompt = true,
         .routed = Routed::as_answer,
         .extension = {.holds = "CodeChunk", .bytes = sizeof(CodeChunk)},
         .payload_bytes_max = kFrameBytesMax,
@@ -136,21 +136,21 @@ inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
     {
         .kind = Kind::need,
         .name = "a question for code",
-        .among_replies = true,
+        .among_prompt = true,
         .routed = Routed::as_question,
         .extension = {.holds = "NeedCode", .bytes = sizeof(NeedCode)},
     },
     {
         .kind = Kind::lack,
         .name = "an answer that code is lacking",
-        .among_replies = true,
+        .among_prompt = true,
         .routed = Routed::as_answer,
         .extension = {.holds = "NeedCode", .bytes = sizeof(NeedCode)},
     },
     {
         .kind = Kind::load,
         .name = "a package to load",
-        .among_replies = true,
+        .among_prompt = true,
         .names = Names::sender,
         .extension = {.holds = "LoadPackage", .bytes = sizeof(LoadPackage)},
         .brings_code = true,
@@ -180,7 +180,7 @@ inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
         .kind = Kind::part,
         .name = "a part",
         .among_calls = true,
-        .among_replies = true,
+        .among_prompt = true,
         .names = Names::receiver,
         .routed = Routed::to_caller,  // for a result; a payload is for the receiver
         .extension = {.holds = "Part", .bytes = sizeof(Part)},
@@ -279,7 +279,7 @@ template <Kind kKind, const auto& kRules = kKindRules>
                                                   std::uint32_t features) {
     const FrameHeader& header = frame.header;
     const auto has_all = [&header](unsigned flags) { return (header.flags & flags) == flags; };
-    if (!(among_calls ? rule.among_calls : rule.among_replies)) return "in the other kind of mailbox";
+    if (!(among_calls ? rule.among_calls : rule.among_prompt)) return "in the other kind of mailbox";
     if ((header.flags & ~rule.flags) != 0) return "with marks that are not its own";
     if (!has_all(rule.flags_always)) return "without a mark that it must have";
     if (rule.flags_apart != 0 && has_all(rule.flags_apart)) return "with marks that exclude one another";

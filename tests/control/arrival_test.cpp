@@ -28,7 +28,7 @@ protected:
         Role role = Role::client;
         Request request = {.triple = "x86_64-linux-gnu"};
         Stops stops = Stops::never;
-        Lane lane = Lane::direct;
+        ConnectedBy by = ConnectedBy::offers;
         std::function<void()> welcomed = [] {};
     };
     // A client's or a member's request, with an offer.
@@ -87,7 +87,7 @@ protected:
         asks.welcomed();
         if (asks.stops == Stops::welcome) co_return channel->close();
         if (!heard.welcome->offer.empty()) EXPECT_TRUE(far_link().connect(heard.welcome->offer));
-        (void)co_await channel->send(encode(wire::control::Connected{.lane = asks.lane}));
+        (void)co_await channel->send(encode(wire::control::Connected{.by = asks.by}));
         if (asks.stops == Stops::connected) co_return;
         if (auto settled = co_await channel->receive<wire::control::Settled>()) heard.settled = *settled;
     }
@@ -254,7 +254,7 @@ TEST_F(ArrivalTest, WithoutALaneNobodyIsLetIn) {
     EXPECT_EQ(heard.error.code(), ErrorCode::unsupported);
     EXPECT_FALSE(heard.welcome);
     Asks wants_stream = asks(Role::client);
-    wants_stream.lane = Lane::stream;
+    wants_stream.by = ConnectedBy::ticket;
     EXPECT_EQ(let_in(wants_stream).error.code(), ErrorCode::invalid) << "it has no ticket";
     EXPECT_EQ(links(), 0U);
     EXPECT_TRUE(clients_.take());
@@ -267,7 +267,7 @@ TEST_F(ArrivalTest, AStreamComesWithItsTicketAndNotForever) {
         return lanes_.bring(*lane, ticket).has_value();
     };
     Asks comes = asks(Role::client);
-    comes.lane = Lane::stream;
+    comes.by = ConnectedBy::ticket;
     options_.connect_timeout = 20ms;
     const Heard late = let_in(comes);
     EXPECT_EQ(late.error.code(), ErrorCode::timed_out) << late.error.message();
@@ -278,7 +278,7 @@ TEST_F(ArrivalTest, AStreamComesWithItsTicketAndNotForever) {
     options_.connect_timeout = 20s;
     Asks without_offer = comes;
     without_offer.request.offer.clear();
-    without_offer.lane = Lane::direct;
+    without_offer.by = ConnectedBy::offers;
     const Heard wrong = let_in(without_offer);
     EXPECT_EQ(wrong.error.code(), ErrorCode::invalid) << "this node has made no offer";
     EXPECT_TRUE(clients_.take());

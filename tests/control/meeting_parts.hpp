@@ -27,7 +27,7 @@ protected:
     using Goodbye = wire::control::Goodbye;
     using Request = wire::control::Request;
     using Role = wire::control::Role;
-    using Lane = wire::control::Lane;
+    using ConnectedBy = wire::control::ConnectedBy;
 
     ~MeetingParts() override {
         thread_.drop();
@@ -149,11 +149,11 @@ protected:
             }
         }
         // The next message from the opener; nothing: it said goodbye, or went.
-        template <typename Message>
-        asio::awaitable<std::optional<Message>> hear(SomeChannel channel) {
-            Result<Message> message = co_await channel->template receive<Message>();
+        template <typename ControlMessage>
+        asio::awaitable<std::optional<ControlMessage>> hear(SomeChannel channel) {
+            Result<ControlMessage> message = co_await channel->template receive<ControlMessage>();
             if (!message && channel->farewell()) goodbyes.push_back(channel->farewell()->goodbye);
-            co_return message ? std::optional<Message>(std::move(*message)) : std::nullopt;
+            co_return message ? std::optional<ControlMessage>(std::move(*message)) : std::nullopt;
         }
         asio::awaitable<void> serve(SomeChannel channel, Answer answer) {
             if (answer.stops == Stops::at_once) co_return channel->close();

@@ -14,7 +14,7 @@
 namespace rove::fabric {
 namespace {
 
-constexpr Traffic kBoth[] = {Traffic::calls, Traffic::replies};
+constexpr Traffic kBoth[] = {Traffic::calls, Traffic::prompt};
 
 INSTANTIATE_TEST_SUITE_P(On, TwoFabrics, testing::ValuesIn(test_fabrics()),
                          [](const auto& info) { return info.param.name; });
@@ -99,7 +99,7 @@ TEST_P(TwoFabrics, WhatWasNotTakenCanBeReadBack) {
     constexpr std::size_t kPayload = 5000;
     std::uint64_t sent = 0, taken = 0;
     const auto numbers = [&] {
-        const std::vector<ByteBuffer> frames = link.a->untaken(Traffic::replies);
+        const std::vector<ByteBuffer> frames = link.a->untaken(Traffic::prompt);
         for (std::size_t i = 0; i < frames.size(); ++i) {
             const std::uint64_t number = sent - frames.size() + i;
             wire::FrameHeader header;
@@ -111,10 +111,10 @@ TEST_P(TwoFabrics, WhatWasNotTakenCanBeReadBack) {
         return frames.size();
     };
     for (unsigned lap = 0; lap < 3; ++lap) {  // over the ring's end
-        while (send(*link.a, Traffic::replies, sent, kPayload)) ++sent;
+        while (send(*link.a, Traffic::prompt, sent, kPayload)) ++sent;
         EXPECT_GE(numbers(), sent - taken);
         EXPECT_TRUE(until([&] {
-            taken += take(*link.b, Traffic::replies, taken) ? 1 : 0;
+            taken += take(*link.b, Traffic::prompt, taken) ? 1 : 0;
             return taken == sent;
         }));
         EXPECT_TRUE(until([&] { return numbers() <= kBankLines / wire::lines_of(kPayload); }));
@@ -126,18 +126,18 @@ TEST_P(TwoFabrics, WhatWasSpoiltIsNotReadBack) {
     Joined link = join();
     std::byte* spoilt = nullptr;
     for (std::uint64_t number = 0; number < 3; ++number) {
-        std::byte* const frame = link.a->reserve(Traffic::replies, wire::kHeaderBytes + 8);
+        std::byte* const frame = link.a->reserve(Traffic::prompt, wire::kHeaderBytes + 8);
         ASSERT_NE(nullptr, frame);
         if (number == 1) spoilt = frame;
-        link.a->publish(Traffic::replies, {.body_bytes = 8, .kind = wire::Kind::reply});
+        link.a->publish(Traffic::prompt, {.body_bytes = 8, .kind = wire::Kind::reply});
     }
-    EXPECT_EQ(3U, link.a->untaken(Traffic::replies).size());
+    EXPECT_EQ(3U, link.a->untaken(Traffic::prompt).size());
     for (const std::uint32_t bytes : {std::uint32_t{200'000}, UINT32_MAX}) {
         wire::FrameHeader header;
         std::memcpy(&header, spoilt, sizeof header);
         header.body_bytes = bytes;
         std::memcpy(spoilt, &header, sizeof header);
-        EXPECT_EQ(1U, link.a->untaken(Traffic::replies).size()) << bytes;
+        EXPECT_EQ(1U, link.a->untaken(Traffic::prompt).size()) << bytes;
     }
 }
 
@@ -153,15 +153,15 @@ TEST_P(TwoFabrics, TheLargestFrameAlwaysGetsItsRoom) {
     }
 }
 
-TEST_P(TwoFabrics, RepliesFlowWhileCallsAreStuck) {
+TEST_P(TwoFabrics, PromptFramesFlowWhileCallsAreStuck) {
     Joined link = join();
     std::uint64_t calls = 0;
     while (send(*link.a, Traffic::calls, calls, 5000)) ++calls;
     while (send(*link.b, Traffic::calls, calls, 5000)) {
     }
     for (std::uint64_t number = 0; number < 3 * kRingLines; ++number) {
-        ASSERT_TRUE(until([&] { return send(*link.b, Traffic::replies, number, 8); })) << number;
-        ASSERT_TRUE(until([&] { return take(*link.a, Traffic::replies, number); })) << number;
+        ASSERT_TRUE(until([&] { return send(*link.b, Traffic::prompt, number, 8); })) << number;
+        ASSERT_TRUE(until([&] { return take(*link.a, Traffic::prompt, number); })) << number;
     }
 }
 
@@ -177,7 +177,7 @@ TEST_P(TwoFabrics, AMalformedFrameBreaksItsLinkOnly) {
     wire::Frame frame;
     EXPECT_TRUE(until([&] { return !bad.b->next(Traffic::calls, frame) && bad.b->broken() != nullptr; }));
     EXPECT_EQ(ErrorCode::invalid, bad.b->broken()->code());
-    EXPECT_EQ(nullptr, bad.b->reserve(Traffic::replies, wire::kHeaderBytes));
+    EXPECT_EQ(nullptr, bad.b->reserve(Traffic::prompt, wire::kHeaderBytes));
     EXPECT_FALSE(bad.b->pending());
 
     EXPECT_TRUE(send(*good.a, Traffic::calls, 1, 8));
@@ -214,7 +214,7 @@ TEST_P(TwoFabrics, EitherEndMayCloseFirstWithFramesOnTheirWay) {
         Joined link = join();
         for (std::uint64_t number = 0; number < 20; ++number) {
             EXPECT_TRUE(send(*link.a, Traffic::calls, number, 7000));
-            EXPECT_TRUE(send(*link.b, Traffic::replies, number, 7000));
+            EXPECT_TRUE(send(*link.b, Traffic::prompt, number, 7000));
         }
         for (std::uint64_t turn = random() % 4; turn > 0; --turn) progress();
         (round % 2 == 0 ? link.a : link.b).reset();
@@ -246,8 +246,8 @@ TEST_P(TwoFabrics, APeerThatIsGoneHurtsNobody) {
     }
     EXPECT_TRUE(send(*other.a, Traffic::calls, 0, 100));
     EXPECT_TRUE(until([&] { return take(*other.b, Traffic::calls, 0); })) << "another link does not go on";
-    EXPECT_TRUE(send(*other.b, Traffic::replies, 0, 100));
-    EXPECT_TRUE(until([&] { return take(*other.a, Traffic::replies, 0); }));
+    EXPECT_TRUE(send(*other.b, Traffic::prompt, 0, 100));
+    EXPECT_TRUE(until([&] { return take(*other.a, Traffic::prompt, 0); }));
     other.b.reset();
     fabric_b.reset();
     for (std::uint64_t number = 1; number < 5000 && other.a->broken() == nullptr; ++number) {
@@ -308,7 +308,7 @@ TEST_P(TwoFabrics, NoWakeUpIsLost) {
     std::thread other([&] {
         Sleeper sleeper(*fabric_b, *link.b);
         for (std::uint64_t number = 0; number < races && !lost; ++number)
-            if (!sleeper.take_next(Traffic::calls, number) || !send(*link.b, Traffic::replies, number, 8)) lost = true;
+            if (!sleeper.take_next(Traffic::calls, number) || !send(*link.b, Traffic::prompt, number, 8)) lost = true;
         // Chaos carries the last reply only while it is driven.
         for (unsigned turn = 0; turn < 1000; ++turn) fabric_b->progress();
     });
@@ -319,7 +319,7 @@ TEST_P(TwoFabrics, NoWakeUpIsLost) {
         if (number % 1024 == 0 && std::chrono::steady_clock::now() > until) races = number + 1;
         // Sometimes the other is asleep by now, sometimes about to be.
         for (std::uint64_t wait = random() % 256; wait > 0; --wait) std::atomic_signal_fence(std::memory_order_seq_cst);
-        if (!send(*link.a, Traffic::calls, number, 8) || !sleeper.take_next(Traffic::replies, number)) break;
+        if (!send(*link.a, Traffic::calls, number, 8) || !sleeper.take_next(Traffic::prompt, number)) break;
     }
     if (number < races) lost = true;
     other.join();

@@ -33,12 +33,12 @@ bool input_ended() {
 }
 
 void answer(Link& link, const wire::Frame& call) {
-    std::byte* reply = link.reserve(Traffic::replies, wire::kHeaderBytes + call.payload.size());
+    std::byte* reply = link.reserve(Traffic::prompt, wire::kHeaderBytes + call.payload.size());
     if (reply == nullptr) return;  // the test asks again for nothing: it never lets replies pile up
     std::memcpy(reply + wire::kHeaderBytes, call.payload.data(), call.payload.size());
     wire::FrameHeader header = call.header;
     header.kind = wire::Kind::reply;
-    link.publish(Traffic::replies, header);
+    link.publish(Traffic::prompt, header);
 }
 
 }  // namespace

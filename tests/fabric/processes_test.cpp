@@ -89,7 +89,7 @@ protected:
     std::optional<std::chrono::nanoseconds> call(std::uint64_t number, std::size_t bytes) {
         const auto begin = Time::now();
         if (!send(*link, Traffic::calls, number, bytes)) return std::nullopt;
-        while (!take(*link, Traffic::replies, number)) {
+        while (!take(*link, Traffic::prompt, number)) {
             fabric->progress();
             if (Time::now() - begin > std::chrono::seconds(20) || link->broken() != nullptr) return std::nullopt;
         }

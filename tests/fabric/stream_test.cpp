@@ -96,12 +96,12 @@ TEST_F(Stream, EachWrongFieldOfAHeaderBreaksTheLink) {
         {"a position a lap later", [](StreamHeader& h) { h.position += kRingLines; }},
         {"a position two laps later", [](StreamHeader& h) { h.position = 2 * kRingLines; }},
         {"the last position there is", [](StreamHeader& h) { h.position = UINT64_MAX; }},
-        {"the position of the other ring", [](StreamHeader& h) { h.kind = StreamKind::replies; }},
+        {"the position of the other ring", [](StreamHeader& h) { h.kind = StreamKind::prompt; }},
         {"a credit with a body", [](StreamHeader& h) { h = {.bytes = 32, .kind = StreamKind::credit_of_calls}; }},
         {"credit for what was not sent",
          [](StreamHeader& h) { h = {.kind = StreamKind::credit_of_calls, .position = 1}; }},
         {"credit beyond all bounds",
-         [](StreamHeader& h) { h = {.kind = StreamKind::credit_of_replies, .position = UINT64_MAX}; }}};
+         [](StreamHeader& h) { h = {.kind = StreamKind::credit_of_prompt, .position = UINT64_MAX}; }}};
     for (const auto& [what, spoil] : wrongs) {
         open();
         write_bytes(message(0, 8));
@@ -196,7 +196,7 @@ TEST_F(Stream, GarbageBreaksTheLinkAndNothingElse) {
         }
         write_bytes(garbage);
         wire::Frame frame;
-        for (const Traffic traffic : {Traffic::calls, Traffic::replies})
+        for (const Traffic traffic : {Traffic::calls, Traffic::prompt})
             while (link->next(traffic, frame)) link->release(traffic);
         socket.close();
         fabric->progress();
@@ -264,7 +264,7 @@ TEST_F(Stream, RepliesLeaveBeforeTheCreditForTheirCalls) {
     write_bytes(message(0, 150'000));  // more than a bank
     wire::Frame frame;
     ASSERT_TRUE(link->next(Traffic::calls, frame));
-    for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(fabric::send(*link, Traffic::replies, number, 8));
+    for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(fabric::send(*link, Traffic::prompt, number, 8));
     link->release(Traffic::calls);
     fabric->progress();
     const auto bytes = read_all();

@@ -57,8 +57,8 @@ TEST(UcxMessages, FramesBeyondTheCreditAreCutOff) {
     const ByteBuffer frames(kLines * wire::kLineBytes);
     unsigned on_their_way = 0;
     const auto send_at = [&](std::uint64_t line) {
-        const MessageHeader at{.token = to.token, .position = line};
-        EXPECT_TRUE(worker->send(endpoint, kFrameMessage, std::as_bytes(std::span(&at, 1)), frames, &on_their_way));
+        const UcxHeader at{.token = to.token, .position = line};
+        EXPECT_TRUE(worker->send(endpoint, kFramesId, std::as_bytes(std::span(&at, 1)), frames, &on_their_way));
         for (int turn = 0; turn < 1'000'000 && on_their_way > 0; ++turn) {
             worker->progress();
             fabric->progress();

@@ -212,7 +212,7 @@ TEST_F(AnswersTest, RepliesKeepTheirOrderWhereSomeWaitForRoom) {
     unsigned sent = 0;
     {
         const Hold hold(idle_.lead.mutex());
-        for (; peer.outbox_of(Traffic::replies).is_empty(); ++sent)
+        for (; peer.outbox_of(Traffic::prompt).is_empty(); ++sent)
             answers_.end_at_once(call_from(2), RanAs::image, large);
         answers_.end_at_once(call_from(2), RanAs::image);  // for which there is room
     }

@@ -34,7 +34,7 @@ protected:
         joining.join = server_->address();
         node_ = std::make_unique<Node>(joining);
         peer_ = std::make_unique<Peer>(node_->connect(server_->address()));
-        back_ = detail::Edge::state(*peer_)->my_id();
+        back_ = detail::Inside::state(*peer_)->my_id();
         EXPECT_EQ(text(polled([&] { return begin("warm").get(); })), "warm");
     }
     [[nodiscard]] RawCall begin(std::string_view words) const {
@@ -43,16 +43,16 @@ protected:
     // What the server finds in its mailbox, and leaves there.
     [[nodiscard]] wire::FrameHeader call_that_came() const {
         const Peer to_client = client();
-        const Hold hold(detail::Edge::core(to_client)->first_engine().lock());
+        const Hold hold(detail::Inside::core(to_client)->first_engine().lock());
         wire::Frame frame;
-        EXPECT_TRUE(detail::Edge::state(to_client)->link()->next(Traffic::calls, frame));
+        EXPECT_TRUE(detail::Inside::state(to_client)->link()->next(Traffic::calls, frame));
         return frame.header;
     }
     void reply_with(wire::FrameHeader header) const {
         header.kind = Kind::reply;
         header.flags = 0;
         header.node = back_;
-        write_frame(client(), Traffic::replies, header, {}, bytes("forged"));
+        write_frame(client(), Traffic::prompt, header, {}, bytes("forged"));
     }
     [[nodiscard]] Peer client() const { return server_->connect(node_->address()); }
 
@@ -82,7 +82,7 @@ TEST_P(AtOnce, AResultThatHasNoRoomIsNotWritten) {
     RawCall call = begin("more than eight bytes");
     EXPECT_TRUE(soon([&] {
         (void)server_->poll();
-        return detail::Edge::state(peer())->link()->pending() || call.done();  // the node's own thread may be quicker
+        return detail::Inside::state(peer())->link()->pending() || call.done();  // the node's own thread may be quicker
     }));
     (void)error_of([&] { (void)call.get_into(std::span(into).first(8)); });
     EXPECT_TRUE(

@@ -9,12 +9,12 @@ namespace {
 class BegunFrames : public OnFabrics {
 protected:
     [[nodiscard]] long count() const { return as<long>(peer().call(entry_).get()); }
-    [[nodiscard]] PeerState& state() const { return *detail::Edge::state(peer()); }
+    [[nodiscard]] PeerState& state() const { return *detail::Inside::state(peer()); }
     // Another thread's call, for this one's frame may be open.
     void is_met_again() const {
-        const auto core = detail::Edge::core(peer());
+        const auto core = detail::Inside::core(peer());
         const std::uint64_t meeting = state().meeting();
-        core->first_engine().peers().lose(detail::Edge::state(peer()), meeting,
+        core->first_engine().peers().lose(detail::Inside::state(peer()), meeting,
                                           Error(ErrorCode::disconnected, "the test cut it"));
         std::thread([&] { (void)peer().ping().get(); }).join();
         ASSERT_NE(state().meeting(), meeting);
@@ -43,8 +43,8 @@ TEST_P(BegunFrames, KeepThePeerThatTheyAreFor) {
     for (const bool posts : {true, false}) {
         Node client(started(options()));
         const auto lost = [&](std::optional<Peer>& peer) {
-            const std::weak_ptr<PeerState> state = detail::Edge::state(*peer);
-            Peers& peers = detail::Edge::core(*peer)->first_engine().peers();
+            const std::weak_ptr<PeerState> state = detail::Inside::state(*peer);
+            Peers& peers = detail::Inside::core(*peer)->first_engine().peers();
             peers.lose(state.lock(), state.lock()->meeting(), Error(ErrorCode::disconnected, "the test cut it"));
             peer.reset();
             return state;
@@ -52,7 +52,7 @@ TEST_P(BegunFrames, KeepThePeerThatTheyAreFor) {
         std::optional<Peer> first = client.connect(server_->address()), other = client.connect(second.address());
         for (int i = 0; i < 2; ++i) (void)first->call(entry_).get();
         std::optional<CallFrame> frame = first->begin(entry_, 8);
-        ASSERT_TRUE(detail::Edge::state(*first)->sends.has_open_frame());
+        ASSERT_TRUE(detail::Inside::state(*first)->sends.has_open_frame());
         const auto kept = lost(first), gone = lost(other);
         const auto is_freed = [&client](const std::weak_ptr<PeerState>& state) {
             return soon([&] {
@@ -129,7 +129,7 @@ TEST(BegunFrame, AThreadCallsAgainAfterAPostThatFailed) {
     CallFrame frame = peer.begin(entry, 8);
     server.kill_now();
     ASSERT_TRUE(soon([&] {
-        return !detail::Edge::core(peer)->first_engine().peers().linked(*detail::Edge::state(peer));
+        return !detail::Inside::core(peer)->first_engine().peers().linked(*detail::Inside::state(peer));
     })) << "nobody notices";
     EXPECT_EQ(error_of([&] { frame.post(); }).code(), ErrorCode::disconnected);
     for (int i = 0; i < 3; ++i)

@@ -99,7 +99,7 @@ protected:
         own.own_thread = false;
         return guests_.emplace_back(own, server_->address());
     }
-    [[nodiscard]] static std::uint64_t meeting(const Peer& peer) { return detail::Edge::state(peer)->meeting(); }
+    [[nodiscard]] static std::uint64_t meeting(const Peer& peer) { return detail::Inside::state(peer)->meeting(); }
 
     std::unique_ptr<Node> server_;
     std::unique_ptr<Guest> honest_;
@@ -168,9 +168,9 @@ TEST_P(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
     })) << "all who hold the room are still there";
     (void)kept.node.poll(0ms);
     EXPECT_EQ(meeting(kept.link), kept_met);
-    EXPECT_TRUE(detail::Edge::state(kept.link)->linked()) << detail::Edge::state(kept.link)->gone();
+    EXPECT_TRUE(detail::Inside::state(kept.link)->linked()) << detail::Inside::state(kept.link)->gone();
     Guest& one = *std::next(guests_.begin());
-    const PeerState& cut_off = *detail::Edge::state(one.link);
+    const PeerState& cut_off = *detail::Inside::state(one.link);
     EXPECT_TRUE(soon([&] {
         (void)one.node.poll(0ms);
         return cut_off.gone().find("of the payloads that it has begun") != std::string::npos;
@@ -202,7 +202,7 @@ TEST_P(Staging, WhoTakesNoResultsIsCutOffAllTheSame) {
     for (std::size_t begun_bytes = 0; begun_bytes < kAllStagedBytesMax; begun_bytes += kStagedBytesMax) {
         Guest& guest = come();
         EXPECT_EQ(guest.link.sync(within(20s), fn<make>).size(), kResultBytes);
-        const std::uint32_t handle = detail::Edge::state(guest.link)->code.bindings.all().front().handle;
+        const std::uint32_t handle = detail::Inside::state(guest.link)->code.bindings.all().front().handle;
         for (std::uint64_t number = 0; number < kEach; ++number) begin_payload(guest.link, number);
         ASSERT_EQ(guest.link.sync(within(20s), fn<add>, 1, 2), 3);
         for (int i = 0; i < kTooMany; ++i)
@@ -281,7 +281,7 @@ protected:
         may_make = 0;
         const int before_pause = turns_;  // in which it may have looked already
         ASSERT_TRUE(soon([&] { return turns_ > before_pause + 1; }));
-        PeerState& state = *detail::Edge::state(guest.link);
+        PeerState& state = *detail::Inside::state(guest.link);
         for (int i = 0; i < results; ++i)
             write_frame(guest.link, Traffic::calls,
                         {.kind = Kind::call, .handle = state.code.bindings.all().front().handle}, {});
@@ -318,7 +318,7 @@ TEST_P(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
     constexpr int kMost = static_cast<int>((2 * kBacklogBytes + fabric::kRingBytes) / kResultBytes);
     Guest& guest = come();
     EXPECT_EQ(guest.link.sync(fn<make>).size(), kResultBytes);
-    PeerState& state = *detail::Edge::state(guest.link);
+    PeerState& state = *detail::Inside::state(guest.link);
     made = 0;
     for (int i = 0; i < 2 * kMost; ++i)
         write_frame(guest.link, Traffic::calls,
@@ -341,7 +341,7 @@ TEST_P(DirectBounds, WhatWaitsCountsWithWhatItTakesBeside) {
     static_assert(kMost < kBacklogBytes / wire::kHeaderBytes);
     Guest& guest = come();
     guest.link.sync(fn<mark>);
-    const std::uint32_t handle = detail::Edge::state(guest.link)->code.bindings.all().front().handle;
+    const std::uint32_t handle = detail::Inside::state(guest.link)->code.bindings.all().front().handle;
     marked = 0;
     const auto writes_all = [&] {
         while (try_write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .handle = handle}, {})) {
@@ -366,26 +366,26 @@ TEST_P(DirectBounds, WhoTakesNoAnswerToItsLoadKeepsNobodysPackagesOut) {
     const Guest& guest = come();
     guest.link.load(held);
     const std::uint64_t met = meeting(guest.link);
-    const NodeId server = detail::Edge::state(guest.link)->id(), me = detail::Edge::state(guest.link)->my_id();
+    const NodeId server = detail::Inside::state(guest.link)->id(), me = detail::Inside::state(guest.link)->my_id();
     const std::shared_ptr<PeerState> there = EngineView::on_the_way_to(core.load()->first_engine(), me);
     ASSERT_TRUE(there);
     const auto received = [&] { return core.load()->first_engine().peers().counters(*there).frames_received; };
     const auto waiting = [&] {
         const Hold hold(core.load()->first_engine().lock());
-        return there->outbox_of(Traffic::replies).bytes();
+        return there->outbox_of(Traffic::prompt).bytes();
     };
     std::uint64_t sent = received();
     wire::NeedCode need{.asker = me, .origin = me};
     std::memset(&need.function, 7, sizeof need.function);
     const auto ask = [&] {
-        return try_write_frame(guest.link, Traffic::replies, {.kind = Kind::need, .node = server}, raw(need));
+        return try_write_frame(guest.link, Traffic::prompt, {.kind = Kind::need, .node = server}, raw(need));
     };
     ASSERT_TRUE(soon([&] {  // whoever replies to it waits from then on
         for (; ask(); ++need.handle) ++sent;
         return waiting() > kFullBacklogBytes;
     }));
     ASSERT_TRUE(soon([&] { return received() == sent; }));
-    write_frame(guest.link, Traffic::replies, {.kind = Kind::load, .call = 9}, digest.raw());
+    write_frame(guest.link, Traffic::prompt, {.kind = Kind::load, .call = 9}, digest.raw());
     ASSERT_TRUE(soon([&] { return received() == sent + 1; }));
     EXPECT_NO_THROW(honest().limited(within(10s)).load(other));
     EXPECT_EQ(guest.link.sync(within(20s), fn<add>, 1, 2), 3);
@@ -458,7 +458,7 @@ TEST_P(Bounds, ManifestsDoNotKeepOthersOut) {
         for (std::size_t n = 0; n < wire::kEntriesMax; ++n) manifest.entries.push_back("f" + std::to_string(n));
         manifests.push_back(wire::encode(manifest));
     }
-    const NodeId server = detail::Edge::state(sends.link)->id(), me = detail::Edge::state(sends.link)->my_id();
+    const NodeId server = detail::Inside::state(sends.link)->id(), me = detail::Inside::state(sends.link)->my_id();
     wire::NeedCode need{.asker = me, .origin = server};
     std::memset(&need.function, 7, sizeof need.function);
     std::optional<Call<std::uint64_t>> call;
@@ -467,8 +467,8 @@ TEST_P(Bounds, ManifestsDoNotKeepOthersOut) {
         for (const ByteBuffer& manifest : manifests) {
             const wire::CodeChunk chunk{.package = digest_of_manifest(manifest),
                                         .total_bytes = static_cast<std::uint32_t>(manifest.size())};
-            write_frame(sends.link, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), manifest);
-            write_frame(sends.link, Traffic::replies, {.kind = Kind::need, .node = server}, raw(need));
+            write_frame(sends.link, Traffic::prompt, {.kind = Kind::code, .node = server}, raw(chunk), manifest);
+            write_frame(sends.link, Traffic::prompt, {.kind = Kind::need, .node = server}, raw(need));
         }
         call.emplace(modest.link.async(fn<answers_to_enemy>));
     }
@@ -489,7 +489,7 @@ TEST_P(Bounds, WhatIsAllocatedForWhoHasGoneIsFreed) {
     {
         Guest guest(options(), server.address());
         guest.link.sync(fn<tell_core>);
-        gone = detail::Edge::state(guest.link)->my_id();
+        gone = detail::Inside::state(guest.link)->my_id();
         EXPECT_TRUE(core.load()->first_engine().peers().knows_owner(gone));
     }
     ASSERT_TRUE(soon([&] { return !core.load()->first_engine().peers().knows_owner(gone); }));

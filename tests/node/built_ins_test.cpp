@@ -233,7 +233,7 @@ TEST_F(BuiltInsTest, ACopyToAnotherNodeGoesInPieces) {
                   .node = 0,
                   .call = each.header.call,
                   .hops = 1},
-                 {}, "", Traffic::replies);
+                 {}, "", Traffic::prompt);
         }
         return ended.load();
     }));

@@ -22,12 +22,12 @@ std::size_t count(const std::vector<char>& data) {
 class Callers : public BesideAnEnemy {
 protected:
     // What the server calls the honest client: an id that is in use.
-    [[nodiscard]] NodeId honest() const { return detail::Edge::state(peer())->my_id(); }
+    [[nodiscard]] NodeId honest() const { return detail::Inside::state(peer())->my_id(); }
 };
 ROVE_ON_FABRICS(Callers);
 
 TEST_P(Callers, ACallInTheNameOfALivingClientIsRefused) {
-    ASSERT_NE(honest(), detail::Edge::state(*link_)->my_id());
+    ASSERT_NE(honest(), detail::Inside::state(*link_)->my_id());
     is_cut_off("a call", [&] {
         write_frame(*link_, Traffic::calls, {.kind = Kind::call, .handle = handle(), .node = honest()}, {},
                     ByteBuffer(8));
@@ -42,10 +42,10 @@ TEST_P(Callers, ACallInTheNameOfALivingClientIsRefused) {
 }
 
 TEST_P(Callers, AReplyToALivingClientIsRefused) {
-    is_cut_off("a reply", [&] { write_frame(*link_, Traffic::replies, {.kind = Kind::reply, .node = honest()}, {}); });
+    is_cut_off("a reply", [&] { write_frame(*link_, Traffic::prompt, {.kind = Kind::reply, .node = honest()}, {}); });
     is_cut_off("a part of one", [&] {
         const wire::Part part{.total_bytes = 100};
-        write_frame(*link_, Traffic::replies, {.kind = Kind::part, .node = honest()}, raw(part), ByteBuffer(10));
+        write_frame(*link_, Traffic::prompt, {.kind = Kind::part, .node = honest()}, raw(part), ByteBuffer(10));
     });
 }
 
@@ -55,7 +55,7 @@ wire::FrameHeader forged(Here& here, Kind kind) {
     const wire::CallContext& call = here.raw()->call;
     return {.kind = kind,
             .generation = call.generation,
-            .node = detail::Edge::state(*enemys_link)->id(),
+            .node = detail::Inside::state(*enemys_link)->id(),
             .call = call.call};
 }
 // Once the enemy's own call has been answered, the server has seen what it sent before.
@@ -67,13 +67,13 @@ void wait_until_seen() {
 }
 int one(Here& here) {
     const int lie = 666;
-    write_frame(*enemys_link, Traffic::replies, forged(here, Kind::reply), {}, raw(lie));
+    write_frame(*enemys_link, Traffic::prompt, forged(here, Kind::reply), {}, raw(lie));
     wait_until_seen();
     return 1;
 }
 std::vector<char> many(Here& here) {
     const wire::Part part{.offset = 0, .total_bytes = 100};
-    write_frame(*enemys_link, Traffic::replies, forged(here, Kind::part), raw(part), ByteBuffer(10));
+    write_frame(*enemys_link, Traffic::prompt, forged(here, Kind::part), raw(part), ByteBuffer(10));
     wait_until_seen();
     return std::vector<char>(300'000, 'x');
 }
@@ -94,8 +94,8 @@ TEST_P(Callers, OnlyWhoWasCalledAnswers) {
 }
 
 TEST_P(Callers, NobodyHasCodeSentToAClient) {
-    const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
-    for (const Traffic traffic : {Traffic::calls, Traffic::replies})
+    const wire::CodeChunk chunk{.item = 1, .total_bytes = 16};
+    for (const Traffic traffic : {Traffic::calls, Traffic::prompt})
         is_cut_off("code", [&] {
             write_frame(*link_, traffic, {.kind = Kind::code, .node = honest()}, raw(chunk), ByteBuffer(16));
         });
@@ -104,14 +104,14 @@ TEST_P(Callers, NobodyHasCodeSentToAClient) {
 // Runs with a server that means ill: answers whatever its caller may have asked others. Calls are numbered in order, from one first
 // generation.
 void answer_others(Here& here) {
-    const Result<Peer> found = detail::Edge::peer(here.raw()->node(), here.raw()->call.node);
+    const Result<Peer> found = detail::Inside::peer(here.raw()->node(), here.raw()->call.node);
     ASSERT_TRUE(found);
     const wire::CallContext& own = here.raw()->call;
     const int forged = 99;
     for (std::uint16_t call = 0; call < 8; ++call)
         for (std::uint32_t generation = own.generation - 2; generation != own.generation + 3; ++generation)
             if (call != own.call)
-                write_frame(*found, Traffic::replies,
+                write_frame(*found, Traffic::prompt,
                             {.kind = Kind::reply, .generation = generation, .node = own.node, .call = call}, {},
                             std::as_bytes(std::span(&forged, 1)));
 }
@@ -135,12 +135,12 @@ TEST_P(Callers, ANodeAnswersOnlyWhatItWasAsked) {
 
 // Runs with a server that means ill: sends its caller code that nobody has asked for.
 void send_code_back(Here& here, bool among_calls) {
-    const Result<Peer> found = detail::Edge::peer(here.raw()->node(), here.raw()->call.node);
+    const Result<Peer> found = detail::Inside::peer(here.raw()->node(), here.raw()->call.node);
     ASSERT_TRUE(found);
     const Peer& caller = *found;
-    const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
-    write_frame(caller, among_calls ? Traffic::calls : Traffic::replies,
-                {.kind = Kind::code, .node = detail::Edge::state(caller)->id()}, raw(chunk), ByteBuffer(16));
+    const wire::CodeChunk chunk{.item = 1, .total_bytes = 16};
+    write_frame(caller, among_calls ? Traffic::calls : Traffic::prompt,
+                {.kind = Kind::code, .node = detail::Inside::state(caller)->id()}, raw(chunk), ByteBuffer(16));
 }
 TEST_P(Callers, AClientTakesNoCode) {
     for (const bool listens : {false, true}) {  // one that others call is a client all the same of those that it calls
@@ -149,9 +149,9 @@ TEST_P(Callers, AClientTakesNoCode) {
         ASSERT_EQ(link.sync(fn<add>, 1, 2), 3);
         for (const bool among_calls : {false, true}) {
             // The news may come behind the answer, and the next call begin a new meeting.
-            const std::uint64_t met = detail::Edge::state(link)->meeting();
+            const std::uint64_t met = detail::Inside::state(link)->meeting();
             const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-            const auto is_met = [&] { return detail::Edge::state(link)->meeting() == met; };
+            const auto is_met = [&] { return detail::Inside::state(link)->meeting() == met; };
             const auto call = [&](const auto& work) {
                 try {
                     work();
@@ -170,7 +170,7 @@ TEST_P(Callers, AClientTakesNoCode) {
 
 // More refused calls than payloads in parts may be staged at once: each takes its parts with it.
 TEST_P(Callers, TheirRefusedCallsLeaveNoPartsBehind) {
-    const std::shared_ptr<fabric::Link> link = detail::Edge::state(*link_)->link();
+    const std::shared_ptr<fabric::Link> link = detail::Inside::state(*link_)->link();
     const std::array<std::uint64_t, 2> id{1, 2};
     const wire::Either nobodys{.resident = FunctionId::from(std::as_bytes(std::span(id)))};
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -191,7 +191,7 @@ TEST_P(Callers, TheirRefusedCallsLeaveNoPartsBehind) {
     }
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
     EXPECT_EQ(link_->sync(fn<count>, std::vector<char>(300'000)), 300'000U);
-    EXPECT_EQ(detail::Edge::state(*link_)->link(), link) << "the link was cut";
+    EXPECT_EQ(detail::Inside::state(*link_)->link(), link) << "the link was cut";
 }
 
 }  // namespace

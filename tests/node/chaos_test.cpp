@@ -98,7 +98,7 @@ TEST_F(ChaosThatCuts, ACallRunsOnceOrEndsAsDisconnected) {
     calls.listen.clear();
     Node client(kChaosThatCuts.start(calls));
     const Peer peer = client.connect(server.address());
-    const auto state = detail::Edge::state(peer);
+    const auto state = detail::Inside::state(peer);
     const std::uint64_t first = state->meeting();
     call_all(
         [&](std::uint32_t number, std::mt19937_64& random) {

@@ -33,12 +33,12 @@ protected:
         return extra;
     }
     // In pieces, as they fit into frames.
-    void arrives(PeerState& peer, std::uint32_t part, Bytes bytes) {
+    void arrives(PeerState& peer, std::uint32_t item, Bytes bytes) {
         for (std::size_t offset = 0; offset < bytes.size(); offset += 1'000) {
             const Bytes piece = bytes.subspan(offset, std::min<std::size_t>(1'000, bytes.size() - offset));
             exchange_.on_code(peer, frame(Kind::code, 0,
                                           wire::CodeChunk{.package = package_->digest(),
-                                                          .part = part,
+                                                          .item = item,
                                                           .offset = static_cast<std::uint32_t>(offset),
                                                           .total_bytes = static_cast<std::uint32_t>(bytes.size())},
                                           piece));
@@ -57,20 +57,20 @@ TEST_F(CodeExchangeTest, WhoAsksForCodeThatIsHereGetsManifestAndSlices) {
     PeerState& peer = neighbours_.add(2);
     const auto need = need_of(package_->function_ids()[0], 2, 0);
     exchange_.on_need(peer, frame(Kind::need, 0, need));
-    std::map<std::uint32_t, ByteBuffer> parts;
+    std::map<std::uint32_t, ByteBuffer> items;
     for (const auto& received : neighbours_.received_by(peer)) {
         ASSERT_EQ(received.header.kind, Kind::code);
         EXPECT_EQ(received.header.node, 2U);
         const auto chunk = extra_of<wire::CodeChunk>(received);
         EXPECT_EQ(chunk.package, package_->digest());
-        ByteBuffer& part = parts[chunk.part];
-        EXPECT_EQ(chunk.offset, part.size()) << "in their order";
-        part.insert(part.end(), received.payload.begin(), received.payload.end());
+        ByteBuffer& item = items[chunk.item];
+        EXPECT_EQ(chunk.offset, item.size()) << "in their order";
+        item.insert(item.end(), received.payload.begin(), received.payload.end());
     }
-    ASSERT_EQ(parts.size(), 3U);
-    EXPECT_TRUE(std::ranges::equal(parts[0], package_->manifest_bytes()));
-    EXPECT_EQ(parts[1], *package_->stored_slice(0));
-    EXPECT_EQ(parts[2], *package_->stored_slice(1));
+    ASSERT_EQ(items.size(), 3U);
+    EXPECT_TRUE(std::ranges::equal(items[0], package_->manifest_bytes()));
+    EXPECT_EQ(items[1], *package_->stored_slice(0));
+    EXPECT_EQ(items[2], *package_->stored_slice(1));
 }
 
 TEST_F(CodeExchangeTest, OnlyTheFormThatMayBeSentIs) {
@@ -116,7 +116,7 @@ TEST_F(CodeExchangeTest, AQuestionIsPassedOnToTheCallsOriginAndItsAnswerBack) {
     EXPECT_EQ(asked.front().header.kind, Kind::need);
     EXPECT_TRUE(neighbours_.received_by(asker).empty());
 
-    const wire::CodeChunk chunk{.package = package_->digest(), .part = 0, .total_bytes = 10};
+    const wire::CodeChunk chunk{.package = package_->digest(), .item = 0, .total_bytes = 10};
     const ByteBuffer piece(10);
     exchange_.on_code(other, frame(Kind::code, 2, chunk, piece));  // whom nobody asked
     EXPECT_TRUE(neighbours_.received_by(asker).empty());
@@ -186,7 +186,7 @@ TEST_F(CodeExchangeTest, ALackAfterAFormThatRunsEndsNoCall) {
 
 TEST_F(CodeExchangeTest, APackageThatArrivesIsKnown) {
     PeerState& peer = neighbours_.add(2);
-    const auto arrives = [&](std::uint32_t part, Bytes bytes) { this->arrives(peer, part, bytes); };
+    const auto arrives = [&](std::uint32_t item, Bytes bytes) { this->arrives(peer, item, bytes); };
     arrives(0, package_->manifest_bytes());
     arrives(1, *package_->stored_slice(0));
     expect_trusted(peer);
@@ -231,7 +231,7 @@ TEST_F(CodeExchangeTest, OnlyCodeThatRunsHereIsAskedForAgainOnceItHasCome) {
 
 TEST_F(CodeExchangeTest, AWrongPieceCutsItsSenderOffAndNotWhoPassedItOn) {
     const ByteBuffer piece(100);
-    const wire::CodeChunk outside{.package = package_->digest(), .part = 1, .offset = 950, .total_bytes = 1'000};
+    const wire::CodeChunk outside{.package = package_->digest(), .item = 1, .offset = 950, .total_bytes = 1'000};
     PeerState& honest = neighbours_.add(2);
     wire::Frame passed_on = frame(Kind::code, 0, outside, piece);
     passed_on.header.hops = 1;
@@ -239,7 +239,7 @@ TEST_F(CodeExchangeTest, AWrongPieceCutsItsSenderOffAndNotWhoPassedItOn) {
     expect_trusted(honest);
     exchange_.on_code(honest, frame(Kind::code, 0, outside, piece));
     ASSERT_NE(honest.link()->broken(), nullptr);
-    EXPECT_NE(honest.link()->broken()->message().find("outside its part"), std::string::npos);
+    EXPECT_NE(honest.link()->broken()->message().find("outside its item"), std::string::npos);
 }
 
 // "Your handle, which I no longer know": the answer is believed where a call by that handle waits, and nowhere else.

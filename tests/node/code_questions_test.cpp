@@ -37,10 +37,10 @@ TEST_P(CodeQuestions, AnAnswerIsPassedOnOnlyToWhoAsked) {
     const Peer link = liar.connect(first.address());  // its mailbox is looked at first
     Node member(started(by_hand(true, first.address())));
     const Peer to_member = first.connect(member.address());
-    const PeerState& waits = *detail::Edge::state(member.connect(first.address()));
+    const PeerState& waits = *detail::Inside::state(member.connect(first.address()));
     const Package basics = Package::open(package("basics.c"));
     const auto store = PackageStore::open(package("basics.c")).value();
-    detail::Edge::state(to_member)->code.sent.insert(store->digest());  // so that it is not sent ahead
+    detail::Inside::state(to_member)->code.sent.insert(store->digest());  // so that it is not sent ahead
     RawCall call = to_member.call(basics.entry("count"));
     ASSERT_TRUE(soon([&] {
         (void)member.poll();
@@ -48,7 +48,7 @@ TEST_P(CodeQuestions, AnAnswerIsPassedOnOnlyToWhoAsked) {
     }));
     const wire::NeedCode need{
         .function = waits.calls.parked->function, .asker = member.id(), .handle = waits.calls.parked->handle};
-    write_frame(link, Traffic::replies, {.kind = Kind::lack, .node = member.id()}, raw(need), {});
+    write_frame(link, Traffic::prompt, {.kind = Kind::lack, .node = member.id()}, raw(need), {});
     (void)liar.poll();
     std::atomic<bool> done = false;
     std::thread serves([&] {
@@ -84,16 +84,16 @@ protected:
         joins.join = first_->address();
         return joins;
     }
-    [[nodiscard]] std::uint64_t meeting() const { return detail::Edge::state(*to_second_)->meeting(); }
+    [[nodiscard]] std::uint64_t meeting() const { return detail::Inside::state(*to_second_)->meeting(); }
     void send_code(const wire::CodeChunk& chunk, std::size_t bytes) const { send_code_to(*second_, chunk, bytes); }
     void send_code_to(const Node& node, const wire::CodeChunk& chunk, std::size_t bytes, std::uint8_t hops = 0) const {
-        write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = node.id(), .hops = hops}, raw(chunk),
+        write_frame(*link_, Traffic::prompt, {.kind = Kind::code, .node = node.id(), .hops = hops}, raw(chunk),
                     ByteBuffer(bytes, std::byte{1}));
     }
     [[nodiscard]] bool is_cut() const {
-        return soon([&, cut = detail::Edge::state(*link_)->link()] {
+        return soon([&, cut = detail::Inside::state(*link_)->link()] {
             (void)liar_->poll();
-            return detail::Edge::state(*link_)->link() != cut;
+            return detail::Inside::state(*link_)->link() != cut;
         });
     }
     std::unique_ptr<Node> first_, second_, liar_;
@@ -103,20 +103,20 @@ protected:
 ROVE_ON_FABRICS(UnaskedCode);
 
 TEST_P(UnaskedCode, OfNoMeaningCostsItsSender) {
-    send_code({.part = 1, .total_bytes = 0}, 64);
+    send_code({.item = 1, .total_bytes = 0}, 64);
     EXPECT_TRUE(is_cut());
     to_second_->sync(fn<nothing>);
     EXPECT_EQ(meeting(), met_) << "two members were parted";
 }
 
 TEST_P(UnaskedCode, ThatAClientSaysToPassOnCostsItsSender) {
-    send_code_to(*first_, {.part = 1, .total_bytes = 128}, 64, 1);
+    send_code_to(*first_, {.item = 1, .total_bytes = 128}, 64, 1);
     EXPECT_TRUE(is_cut());
 }
 
 TEST_P(UnaskedCode, IsNotPassedOn) {
     const auto sent = to_second_->counters().frames_sent;
-    for (std::uint32_t i = 0; i < 2 * kAssembliesMax; ++i) send_code({.part = i, .total_bytes = 60'000}, 1000);
+    for (std::uint32_t i = 0; i < 2 * kAssembliesMax; ++i) send_code({.item = i, .total_bytes = 60'000}, 1000);
     for (int i = 0; i < 3; ++i) link_->sync(fn<nothing>);  // it was read: replies are, before calls
     EXPECT_EQ(to_second_->counters().frames_sent, sent);
     EXPECT_EQ(meeting(), met_);
@@ -148,7 +148,7 @@ protected:
                     {.kind = Kind::call,
                      .flags = wire::kById,
                      .generation = 1,
-                     .node = detail::Edge::state(*home_)->my_id(),
+                     .node = detail::Inside::state(*home_)->my_id(),
                      .call = 5,
                      .hops = 2},
                     function.raw());
@@ -167,8 +167,8 @@ protected:
         const Peer back = last_->connect(middle_->address());
         EXPECT_TRUE(soon([&] {
             const bool has_come = back.counters().frames_received > received_;
-            const Hold hold(detail::Edge::core(back)->first_engine().lock());
-            const PeerState& state = *detail::Edge::state(back);
+            const Hold hold(detail::Inside::core(back)->first_engine().lock());
+            const PeerState& state = *detail::Inside::state(back);
             return has_come && !state.calls.parked && !state.link()->pending();
         }));
         return Clock::now() - begun;
@@ -211,16 +211,16 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, TwoAwayInMemory, testing::Values(kShm), fabric
 
 // Its pieces are whole and in their order, and nothing.
 TEST_P(TwoAwayInMemory, CodeOfNoMeaningDoesNotPartTheMembersThatPassedItOn) {
-    const auto meeting = [](const Peer& peer) { return detail::Edge::state(peer)->meeting(); };
+    const auto meeting = [](const Peer& peer) { return detail::Inside::state(peer)->meeting(); };
     const Peer first_to_middle = first_->connect(middle_->address());
     const auto met = meeting(*to_last_), met_first = meeting(first_to_middle);
     const ByteBuffer seven(sizeof(FunctionId), std::byte{7});
     send_on(FunctionId::from(Bytes(seven).first<sizeof(FunctionId)>()));
     drive(false);
-    ASSERT_TRUE(soon([&] { return detail::Edge::state(*home_)->link()->pending(); })) << "the client was not asked";
+    ASSERT_TRUE(soon([&] { return detail::Inside::state(*home_)->link()->pending(); })) << "the client was not asked";
     const auto passed = to_last_->counters().frames_sent;
     const auto piece = [&](std::uint32_t offset, std::uint32_t total, std::size_t bytes) {
-        write_frame(*home_, Traffic::replies, {.kind = Kind::code, .node = last_->id()},
+        write_frame(*home_, Traffic::prompt, {.kind = Kind::code, .node = last_->id()},
                     raw(wire::CodeChunk{.offset = offset, .total_bytes = total}), ByteBuffer(bytes, std::byte{5}));
     };
     piece(0, 64, 64);
@@ -255,32 +255,32 @@ TEST_P(CodeQuestionsInMemory, WhoAsksAgainAndAgainHasNoMoreWaitingThanOnePiece) 
     EXPECT_EQ(link.call(fat.entry("fat")).get().size(), 1U);
     ASSERT_TRUE(soon([&] {  // its other form goes after the call
         (void)asks.poll();
-        return !detail::Edge::state(link)->has_frames_waiting();
+        return !detail::Inside::state(link)->has_frames_waiting();
     }));
     const Peer back = server.connect(asks.address());
     const auto looks = [&](const auto& look) {
-        const Hold hold(detail::Edge::core(back)->first_engine().lock());
-        return look(*detail::Edge::state(back));
+        const Hold hold(detail::Inside::core(back)->first_engine().lock());
+        return look(*detail::Inside::state(back));
     };
     wire::NeedCode need{.function = store->function_ids().front(), .asker = asks.id()};
     code::host_triple().copy(need.triple.data(), need.triple.size() - 1);
     const auto received = back.counters().frames_received;
     for (int i = 0; i < kQuestions; ++i)
         ASSERT_TRUE(soon([&] {
-            return try_write_frame(link, Traffic::replies, {.kind = Kind::need, .node = server.id()}, raw(need));
+            return try_write_frame(link, Traffic::prompt, {.kind = Kind::need, .node = server.id()}, raw(need));
         }));
     ASSERT_TRUE(soon([&] { return back.counters().frames_received >= received + kQuestions; }));
-    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_of(fabric::Traffic::replies).count(); }), 1U);
-    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_of(fabric::Traffic::replies).bytes(); }),
+    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_of(fabric::Traffic::prompt).count(); }), 1U);
+    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_of(fabric::Traffic::prompt).bytes(); }),
               bytes_waiting(wire::kFrameBytesMax));
     EXPECT_FALSE(looks([](const PeerState& peer) { return peer.code.answers.empty(); }));
     EXPECT_TRUE(soon([&] {
         (void)asks.poll();
         return looks([](const PeerState& peer) {
-            return peer.code.answers.empty() && peer.outbox_of(fabric::Traffic::replies).is_empty();
+            return peer.code.answers.empty() && peer.outbox_of(fabric::Traffic::prompt).is_empty();
         });
     }));
-    detail::Edge::state(back)->code.sent.insert(store->digest());
+    detail::Inside::state(back)->code.sent.insert(store->digest());
     const auto sent = back.counters().code_bytes_sent;
     RawCall call = back.call(fat.entry("fat"));
     EXPECT_TRUE(soon([&] {

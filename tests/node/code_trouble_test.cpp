@@ -44,21 +44,21 @@ ROVE_ON_FABRICS(CodeTrouble);
 TEST_P(CodeTrouble, OnlyWhoWasAskedCanLackCode) {
     const Package basics = Package::open(package("basics.c"));
     const Entry entry = basics.entry("count");
-    detail::Edge::state(*honest_)->code.sent.insert(PackageStore::open(package("basics.c")).value()->digest());
+    detail::Inside::state(*honest_)->code.sent.insert(PackageStore::open(package("basics.c")).value()->digest());
     RawCall parked = honest_->call(entry);
     is_served_on();
     const auto store = PackageStore::open(package("basics.c")).value();
     for (const FunctionId& function : store->function_ids())
-        write_frame(*link_, Traffic::replies, {.kind = Kind::lack}, raw(wire::NeedCode{.function = function}));
-    write_frame(*link_, Traffic::replies, {.kind = Kind::lack}, raw(wire::NeedCode{}));
+        write_frame(*link_, Traffic::prompt, {.kind = Kind::lack}, raw(wire::NeedCode{.function = function}));
+    write_frame(*link_, Traffic::prompt, {.kind = Kind::lack}, raw(wire::NeedCode{}));
     is_served_on();
     EXPECT_EQ(as<long>(parked.get()), 1);
 }
 
 TEST_P(CodeTrouble, AClientAsksForItselfOnly) {
     is_cut_off("a question in another's name", [&] {
-        write_frame(*link_, Traffic::replies, {.kind = Kind::need},
-                    raw(wire::NeedCode{.asker = detail::Edge::state(*honest_)->my_id()}));
+        write_frame(*link_, Traffic::prompt, {.kind = Kind::need},
+                    raw(wire::NeedCode{.asker = detail::Inside::state(*honest_)->my_id()}));
     });
     EXPECT_EQ(honest_->sync(fn<add>, 2, 2), 4);
 }
@@ -71,11 +71,11 @@ int take_away(int a, int b) {
 TEST_P(CodeTrouble, AHandleIsNamedOnlyWhereItWasAskedFor) {
     const std::uint32_t handle = this->handle();  // add's
     ASSERT_EQ(link_->sync(fn<take_away>, 3, 2), 1);
-    const PeerState& state = *detail::Edge::state(*link_);
+    const PeerState& state = *detail::Inside::state(*link_);
     const std::vector<Bindings::Bound> all = state.code.bindings.all();
     const auto other = std::ranges::find_if(all, [&](const auto& each) { return each.handle != handle; });
     ASSERT_NE(other, all.end());
-    write_frame(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kMeant, .handle = handle},
+    write_frame(*link_, Traffic::prompt, {.kind = Kind::bind, .flags = wire::kMeant, .handle = handle},
                 other->function.raw());
     for (int i = 0; i < 3; ++i) (void)link_->ping().get();  // it has been read: replies are, before calls
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5) << "it is believed unasked";
@@ -102,14 +102,14 @@ TEST_P(CodeTrouble, InlineCodeIsThatOfTheFunctionItNames) {
     });
 }
 
-// Parts that are begun and not ended, more than there may be: the others find room again, and the sender is not cut off.
+// Items that are begun and not ended, more than there may be: the others find room again, and the sender is not cut off.
 TEST_P(CodeTrouble, BegunPartsAreDroppedBeyondTheirBound) {
-    const NodeId server = detail::Edge::state(*link_)->id();
+    const NodeId server = detail::Inside::state(*link_)->id();
     for (std::uint32_t i = 0; i < 2 * kAssembliesMax; ++i) {
-        wire::CodeChunk chunk{.part = i + 1, .total_bytes = static_cast<std::uint32_t>(wire::kSliceBytesMax)};
-        write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
+        wire::CodeChunk chunk{.item = i + 1, .total_bytes = static_cast<std::uint32_t>(wire::kSliceBytesMax)};
+        write_frame(*link_, Traffic::prompt, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
         chunk.offset = 10;
-        write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
+        write_frame(*link_, Traffic::prompt, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
         is_served_on();
     }
 }
@@ -135,8 +135,8 @@ TEST(LoadTrouble, ALoadThatFindsNoRoomSaysWhy) {
     }
 }
 
-CodeArrival::Piece piece(std::uint32_t part, std::size_t offset, std::size_t total_bytes, Bytes bytes) {
-    return {.package = {}, .part = part, .offset = offset, .total_bytes = total_bytes, .bytes = bytes};
+CodeArrival::Piece piece(std::uint32_t item, std::size_t offset, std::size_t total_bytes, Bytes bytes) {
+    return {.package = {}, .item = item, .offset = offset, .total_bytes = total_bytes, .bytes = bytes};
 }
 
 TEST(CodeArrives, InPiecesThatAreCountedUntilTheyAreWhole) {
@@ -144,12 +144,12 @@ TEST(CodeArrives, InPiecesThatAreCountedUntilTheyAreWhole) {
     CodeArrival arrival;
     const TimePoint now = Clock::now();
     const ByteBuffer bytes(100, std::byte{7});
-    for (std::uint32_t part = 0; part < 3 * kAssembliesMax; ++part) {
-        EXPECT_EQ(arrival.take(of_all, piece(part, 0, 200, bytes), now), CodeArrival::Took::more_to_come);
+    for (std::uint32_t item = 0; item < 3 * kAssembliesMax; ++item) {
+        EXPECT_EQ(arrival.take(of_all, piece(item, 0, 200, bytes), now), CodeArrival::Took::more_to_come);
         EXPECT_EQ(arrival.bytes(), 200U);
         EXPECT_EQ(of_all, 100U);
-        EXPECT_EQ(arrival.take(of_all, piece(part, 100, 200, bytes), now), CodeArrival::Took::whole);
-        EXPECT_EQ(arrival.taken(piece(part, 100, 200, bytes)).take().bytes->size(), 200U);
+        EXPECT_EQ(arrival.take(of_all, piece(item, 100, 200, bytes), now), CodeArrival::Took::whole);
+        EXPECT_EQ(arrival.taken(piece(item, 100, 200, bytes)).take().bytes->size(), 200U);
         EXPECT_EQ(arrival.bytes(), 0U);
         EXPECT_EQ(of_all, 0U);
     }
@@ -192,17 +192,17 @@ TEST(CodeArrives, AndMakesWayWhereItHasNotGoneOnForLongest) {
     const auto at = [begun](int second) { return begun + std::chrono::seconds(second); };
     const ByteBuffer bytes(10);
     constexpr int kMost = kAssembliesMax;
-    for (int part = 0; part < kMost; ++part)
-        EXPECT_EQ(arrival.take(of_all, piece(part, 0, 100, bytes), at(part)), Took::more_to_come);
+    for (int item = 0; item < kMost; ++item)
+        EXPECT_EQ(arrival.take(of_all, piece(item, 0, 100, bytes), at(item)), Took::more_to_come);
     EXPECT_EQ(arrival.take(of_all, piece(0, 10, 100, bytes), at(kMost)), Took::more_to_come);
     EXPECT_EQ(arrival.take(of_all, piece(kMost, 0, 100, bytes), at(kMost + 1)), Took::more_to_come);
-    EXPECT_EQ(arrival.parts(), kAssembliesMax);
+    EXPECT_EQ(arrival.items(), kAssembliesMax);
     EXPECT_EQ(arrival.take(of_all, piece(1, 10, 100, bytes), at(kMost + 2)), Took::no_room) << "it made way";
     EXPECT_EQ(arrival.take(of_all, piece(0, 20, 100, bytes), at(kMost + 3)), Took::more_to_come);
     EXPECT_EQ(arrival.take(of_all, piece(2, 20, 101, bytes), at(kMost + 3)), Took::no_meaning);
     EXPECT_EQ(of_all, 10U * (kAssembliesMax + 2));
     arrival.drop_idle(at(kMost + 1));
-    EXPECT_EQ(arrival.parts(), 2U) << "those that went on since";
+    EXPECT_EQ(arrival.items(), 2U) << "those that went on since";
     EXPECT_EQ(arrival.bytes(), 200U);
     EXPECT_EQ(of_all, 40U);
 }
@@ -213,19 +213,19 @@ TEST(CodeArrives, WithinBoundsOfOnePeerAndOfAll) {
     const TimePoint now = Clock::now();
     const ByteBuffer bytes(wire::kSliceBytesMax / 2);
     std::vector<CodeArrival> peers(9);
-    for (std::uint32_t part = 0; part < 4; ++part) {
-        EXPECT_EQ(peers[0].take(of_all, piece(part, 0, wire::kSliceBytesMax, bytes), now), Took::more_to_come);
+    for (std::uint32_t item = 0; item < 4; ++item) {
+        EXPECT_EQ(peers[0].take(of_all, piece(item, 0, wire::kSliceBytesMax, bytes), now), Took::more_to_come);
         EXPECT_LE(peers[0].bytes(), kAssemblyBytesMax);
         EXPECT_LE(of_all, kAssemblyBytesMax / 2) << "what has come counts";
     }
     for (int i = 1; i < 8; ++i)
-        for (std::uint32_t part = 0; part < 2; ++part)
-            EXPECT_EQ(peers[i].take(of_all, piece(part, 0, wire::kSliceBytesMax, bytes), now), Took::more_to_come);
+        for (std::uint32_t item = 0; item < 2; ++item)
+            EXPECT_EQ(peers[i].take(of_all, piece(item, 0, wire::kSliceBytesMax, bytes), now), Took::more_to_come);
     EXPECT_EQ(of_all, kAssemblyBytesOfAllMax);
     EXPECT_EQ(peers[8].take(of_all, piece(0, 0, wire::kSliceBytesMax, bytes), now), Took::no_room);
-    EXPECT_EQ(peers[8].parts(), 0U);
+    EXPECT_EQ(peers[8].items(), 0U);
     EXPECT_EQ(peers[7].take(of_all, piece(0, bytes.size(), wire::kSliceBytesMax, bytes), now), Took::no_room);
-    EXPECT_EQ(peers[7].parts(), 1U) << "of that part nothing is left";
+    EXPECT_EQ(peers[7].items(), 1U) << "of that item nothing is left";
     EXPECT_EQ(of_all, kAssemblyBytesOfAllMax - bytes.size());
     EXPECT_EQ(peers[8].take(of_all, piece(0, 0, wire::kSliceBytesMax, bytes), now), Took::more_to_come);
     peers.clear();
@@ -235,11 +235,11 @@ TEST(CodeArrives, WithinBoundsOfOnePeerAndOfAll) {
 TEST(CodeAnswers, AreOneForEachAskerAndPackageAndBounded) {
     CodeAnswers answers;
     EXPECT_TRUE(answers.empty());
-    CodeAnswer answer{.need = {.asker = 3}, .part_count = 2};
+    CodeAnswer answer{.need = {.asker = 3}, .item_count = 2};
     EXPECT_TRUE(answers.add(answer));
-    answers.first().part = 1;
+    answers.first().item = 1;
     EXPECT_TRUE(answers.add(answer));
-    EXPECT_EQ(answers.first().part, 0U) << "who asks again has lost some of it";
+    EXPECT_EQ(answers.first().item, 0U) << "who asks again has lost some of it";
     for (NodeId asker = 4; asker < 3 + CodeAnswers::kMax; ++asker) {
         answer.need.asker = asker;
         EXPECT_TRUE(answers.add(answer));

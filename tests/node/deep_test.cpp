@@ -233,7 +233,7 @@ TEST_P(Deep, WhoHoldsUpAWaitThatIsOverRunsNothingMoreOnTop) {
 TEST_P(Deep, OnlySoManyWaitsHaveThreadsMadeForWhatComes) {
     EXPECT_EQ(nests_further(peer()), 0);  // its places are given back
     const auto [unnested, made] =
-        EngineView::unnested_waits(detail::Edge::core(peer())->first_engine(), 2 * kUnnestedWaitsMax);
+        EngineView::unnested_waits(detail::Inside::core(peer())->first_engine(), 2 * kUnnestedWaitsMax);
     EXPECT_EQ(unnested, kUnnestedWaitsMax);
     EXPECT_EQ(made, kUnnestedWaitsMax - 1);
 }

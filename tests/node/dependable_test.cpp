@@ -75,12 +75,12 @@ std::string echo(const std::string& text) {
 }
 
 std::shared_ptr<PeerState> state(const Peer& peer) {
-    return detail::Edge::state(peer);
+    return detail::Inside::state(peer);
 }
 // As if the connection had been cut, seen from this side.
 void cut(const Peer& peer) {
-    detail::Edge::core(peer)->first_engine().peers().lose(state(peer), state(peer)->meeting(),
-                                                          Error(ErrorCode::disconnected, "cut by the test"));
+    detail::Inside::core(peer)->first_engine().peers().lose(state(peer), state(peer)->meeting(),
+                                                            Error(ErrorCode::disconnected, "cut by the test"));
 }
 
 class Dependable : public OnFabrics {
@@ -513,15 +513,15 @@ TEST_P(Dependable, AClientIsSentNoCode) {
     NodeCore& core = *core_there;
     const std::shared_ptr<PeerState> to_client = EngineView::on_the_way_to(core.first_engine(), state(link)->my_id());
     ASSERT_TRUE(to_client);
-    const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
-    std::byte* frame = to_client->link()->reserve(fabric::Traffic::replies, wire::kHeaderBytes + sizeof chunk + 16);
+    const wire::CodeChunk chunk{.item = 1, .total_bytes = 16};
+    std::byte* frame = to_client->link()->reserve(fabric::Traffic::prompt, wire::kHeaderBytes + sizeof chunk + 16);
     ASSERT_NE(frame, nullptr);
     std::memcpy(frame + wire::kHeaderBytes, &chunk, sizeof chunk);
     std::memset(frame + wire::kHeaderBytes + sizeof chunk, 0, 16);
-    to_client->link()->publish(fabric::Traffic::replies, {.body_bytes = sizeof chunk + 16,
-                                                          .extra_bytes = sizeof chunk,
-                                                          .kind = wire::Kind::code,
-                                                          .node = state(link)->my_id()});
+    to_client->link()->publish(fabric::Traffic::prompt, {.body_bytes = sizeof chunk + 16,
+                                                         .extra_bytes = sizeof chunk,
+                                                         .kind = wire::Kind::code,
+                                                         .node = state(link)->my_id()});
     EXPECT_TRUE(soon([&] {
         hostile.poll();
         return state(link)->gone().find("a client takes none") != std::string::npos;
@@ -575,7 +575,7 @@ TEST_P(Dependable, NothingOfAPeerThatHasGoneIsKept) {
 }
 
 TEST_P(Dependable, APeerThatNobodyKeepsIsForgotten) {
-    NodeCore& core = *detail::Edge::core(peer());
+    NodeCore& core = *detail::Inside::core(peer());
     for (int i = 0; i < 20; ++i) {
         Node once(started(options(true)));
         EXPECT_EQ(node_->connect(once.address()).sync(fn<add>, i, 1), i + 1);

@@ -42,7 +42,7 @@ Result<std::unique_ptr<fabric::Fabric>> open_chaos_that_cuts() {
 Node TestFabric::start(NodeOptions options) const {
     if (joins_processes()) return Node(std::move(options));
     auto fabric = value_or_throw(opens_in_test());
-    return detail::Edge::node(value_or_throw(NodeCore::create(std::move(options), std::move(fabric))));
+    return detail::Inside::node(value_or_throw(NodeCore::create(std::move(options), std::move(fabric))));
 }
 
 }  // namespace rove::test

@@ -272,7 +272,7 @@ protected:
     // The server's handle for the function that is called there, whose id is found by the first call.
     template <typename Call>
     std::uint32_t handle_after(const Call& call, std::optional<FunctionId>& id) {
-        Bindings& bindings = detail::Edge::state(*link_)->code.bindings;
+        Bindings& bindings = detail::Inside::state(*link_)->code.bindings;
         const std::vector<Bindings::Bound> known = bindings.all();
         call();
         for (const Bindings::Bound& each : bindings.all())

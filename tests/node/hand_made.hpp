@@ -25,9 +25,9 @@ Bytes raw(const T& value) {
 // False: the mailbox has no room now.
 inline bool try_write_frame(const Peer& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
                             Bytes payload = {}) {
-    const auto core = detail::Edge::core(peer);
+    const auto core = detail::Inside::core(peer);
     const Hold hold(core->first_engine().lock());  // it may have a thread that leads
-    PeerState& state = *detail::Edge::state(peer);
+    PeerState& state = *detail::Inside::state(peer);
     if (header.node == kNoNode) header.node = state.my_id();
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
@@ -71,10 +71,10 @@ protected:
     template <typename Send>
     void is_cut_off(const std::string& what, const Send& send_it) {
         SCOPED_TRACE(what);
-        const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link();
+        const std::shared_ptr<fabric::Link> cut = detail::Inside::state(*link_)->link();
         send_it();
         const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (detail::Edge::state(*link_)->link() == cut) {
+        while (detail::Inside::state(*link_)->link() == cut) {
             ASSERT_LT(std::chrono::steady_clock::now(), patience) << "nobody minds";
             try {
                 link_->sync(fn<nothing>);
@@ -87,7 +87,7 @@ protected:
     }
     // The server's handle for a function that takes 8 bytes.
     [[nodiscard]] std::uint32_t handle() const {
-        return detail::Edge::state(*link_)->code.bindings.all().front().handle;
+        return detail::Inside::state(*link_)->code.bindings.all().front().handle;
     }
 
     std::unique_ptr<Node> enemy_;

@@ -65,7 +65,7 @@ protected:
         first_.reset();
     }
     [[nodiscard]] static std::shared_ptr<PeerState> state(Node& of, const Node& to) {
-        return detail::Edge::state(of.connect(to.address()));
+        return detail::Inside::state(of.connect(to.address()));
     }
     std::unique_ptr<Node> first_, second_, third_;
 };
@@ -78,8 +78,8 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, HealingOnTime, testing::Values(kLoopback, kShm
 TEST_P(Healing, ForwardedCallsAreAnsweredWhenTheirCallersNodeIsMetAgain) {
     const Peer second = first_->connect(second_->address());
     const Peer to_first = third_->connect(first_->address());
-    const auto core = detail::Edge::core(to_first);
-    const std::shared_ptr<PeerState> cut = detail::Edge::state(to_first);
+    const auto core = detail::Inside::core(to_first);
+    const std::shared_ptr<PeerState> cut = detail::Inside::state(to_first);
     Call<void> call = second.async(fn<pass_on>, third_->id());
     ASSERT_TRUE(soon([] { return arrived.load(); }));
     const std::uint64_t before = cut->meeting();
@@ -109,8 +109,8 @@ TEST_P(Healing, AnswersThatWereWrittenBeforeTheCutAreNotLost) {
         const auto written = back.counters().frames_sent;
         go_on = true;
         ASSERT_TRUE(soon([&] { return back.counters().frames_sent > written; }));
-        const auto core = detail::Edge::core(third);
-        const std::shared_ptr<PeerState> cut = detail::Edge::state(third);
+        const auto core = detail::Inside::core(third);
+        const std::shared_ptr<PeerState> cut = detail::Inside::state(third);
         core->first_engine().peers().lose(cut, cut->meeting(), Error(ErrorCode::disconnected, "the test cut it"));
         third.sync(fn<pass_on>, third_->id());  // meets it again
         ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
@@ -128,14 +128,14 @@ TEST_P(ClientsLinkEnd, AnswersThatHaveArrivedCount) {
     Node caller(lone);
     const Peer server = caller.connect(peer().address());
     server.sync(fn<nothing>);
-    const std::shared_ptr<PeerState> cut = detail::Edge::state(server);
+    const std::shared_ptr<PeerState> cut = detail::Inside::state(server);
     runs = 0;
     std::vector<Call<void>> calls;
     for (unsigned i = 0; i < 3 * kBatchMax; ++i) calls.push_back(server.async(fn<count_run>));
     const Call<void> behind = server.async(fn<count_run>);
     ASSERT_TRUE(soon([] { return runs == 3 * kBatchMax + 1; }));  // so those before it have been answered
-    detail::Edge::core(server)->first_engine().peers().lose(cut, cut->meeting(),
-                                                            Error(ErrorCode::disconnected, "the test cut it"));
+    detail::Inside::core(server)->first_engine().peers().lose(cut, cut->meeting(),
+                                                              Error(ErrorCode::disconnected, "the test cut it"));
     for (auto& call : calls) {
         ASSERT_TRUE(call.wait_for(kPatience));
         EXPECT_NO_THROW(call.get());
@@ -152,12 +152,12 @@ TEST_P(Healing, WhatAPeerMadeOfItsAnswersIsNotSentAgain) {
     const Peer back = third_->connect(caller.address());
     go_on = true;
     third.sync(fn<pass_on>, third_->id());
-    const auto there = detail::Edge::core(back);
-    write_frame(back, fabric::Traffic::replies, {.kind = wire::Kind::part, .call = 1}, {});
-    write_frame(back, fabric::Traffic::replies, {.kind = wire::Kind::reply, .flags = wire::kMeant, .call = 1}, {});
-    const std::shared_ptr<PeerState> cut = detail::Edge::state(back);
-    const auto core = detail::Edge::core(third);
-    const std::shared_ptr<PeerState> here = detail::Edge::state(third);
+    const auto there = detail::Inside::core(back);
+    write_frame(back, fabric::Traffic::prompt, {.kind = wire::Kind::part, .call = 1}, {});
+    write_frame(back, fabric::Traffic::prompt, {.kind = wire::Kind::reply, .flags = wire::kMeant, .call = 1}, {});
+    const std::shared_ptr<PeerState> cut = detail::Inside::state(back);
+    const auto core = detail::Inside::core(third);
+    const std::shared_ptr<PeerState> here = detail::Inside::state(third);
     const std::uint64_t before = here->meeting();
     there->first_engine().peers().lose(cut, cut->meeting(), Error(ErrorCode::disconnected, "the test cut it"));
     ASSERT_TRUE(soon([&] {  // it may have met it again in the same turn
@@ -206,8 +206,8 @@ TEST_P(HealingOnTime, CallsThatHadWaitedForRoomAreAnsweredToo) {
         const std::lock_guard lock(kept_mutex);
         return kept.size() == calls.size();
     }));
-    const auto core = detail::Edge::core(from_second);
-    const std::shared_ptr<PeerState> cut = detail::Edge::state(from_second);
+    const auto core = detail::Inside::core(from_second);
+    const std::shared_ptr<PeerState> cut = detail::Inside::state(from_second);
     const std::uint64_t before = cut->meeting();
     core->first_engine().peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
     ASSERT_TRUE(soon([&] {  // it is met again, and what could not be answered any more has failed
@@ -253,8 +253,8 @@ TEST_P(Healing, AMemberThatIsNotThereIsDisconnectedAndNamed) {
     const std::string address = third_->address();
     go_on = true;
     second.sync(fn<ask>, gone);
-    const auto core = detail::Edge::core(second_->connect(first_->address()));
-    const auto state_there = detail::Edge::state(second_->connect(address));
+    const auto core = detail::Inside::core(second_->connect(first_->address()));
+    const auto state_there = detail::Inside::state(second_->connect(address));
     third_.reset();
     ASSERT_TRUE(soon([&] { return !core->first_engine().peers().linked(*state_there); }));
     std::string said;
@@ -281,7 +281,7 @@ TEST_P(Healing, AnswersForAnUnknownNodeGoToWhoHasMetIt) {
     Node fourth(started(by_hand));
     const Peer to_third = fourth.connect(third_->address());
     const Peer up = third_->connect(first_->address());
-    const auto core = detail::Edge::core(up);
+    const auto core = detail::Inside::core(up);
     ASSERT_TRUE(soon([&] { return core->node_count() == 4; }));
     core->ids().set_node_count(8);
     const auto before = up.counters().frames_sent;
@@ -303,9 +303,9 @@ TEST_P(HealingOnTime, AnswersAreKeptForTheProcessThatTakesTheirCallersPlace) {
     const NodeId id = fourth->id();
     lone.listen = fourth->address();
     const Peer to_fourth = third_->connect(lone.listen);
-    const auto core = detail::Edge::core(to_fourth);
+    const auto core = detail::Inside::core(to_fourth);
     fourth.reset();
-    ASSERT_TRUE(soon([&] { return !core->first_engine().peers().linked(*detail::Edge::state(to_fourth)); }));
+    ASSERT_TRUE(soon([&] { return !core->first_engine().peers().linked(*detail::Inside::state(to_fourth)); }));
     // As the second sends on what the new one calls.
     write_frame(second_->connect(third_->address()), fabric::Traffic::calls,
                 {.kind = wire::Kind::ping, .generation = 1, .node = id, .call = 1}, {});
@@ -319,13 +319,13 @@ TEST_P(HealingOnTime, AnswersAreKeptForTheProcessThatTakesTheirCallersPlace) {
 
 TEST_P(HealingOnTime, NothingIsKeptForLongForAMemberThatIsGone) {
     const Peer to_first = third_->connect(first_->address());
-    const auto core = detail::Edge::core(to_first);
+    const auto core = detail::Inside::core(to_first);
     const Peer second = first_->connect(second_->address());
     Call<void> call = second.async(fn<pass_on>, third_->id());
     ASSERT_TRUE(soon([] { return arrived.load(); }));
     call.cancel();
     first_.reset();
-    ASSERT_TRUE(soon([&] { return !core->first_engine().peers().linked(*detail::Edge::state(to_first)); }));
+    ASSERT_TRUE(soon([&] { return !core->first_engine().peers().linked(*detail::Inside::state(to_first)); }));
     go_on = true;
     ASSERT_TRUE(soon([] { return ends.load(); }));
     second_->connect(third_->address()).sync(fn<pass_on>, third_->id());

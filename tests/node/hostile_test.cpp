@@ -63,7 +63,7 @@ TEST_P(Hostile, CallsThatContradictThemselves) {
                     ByteBuffer(8));
     });
     is_cut_off("a package to load, for another caller", [&] {
-        write_frame(*link_, Traffic::replies, {.kind = Kind::load, .node = kNoNode - 1}, ByteBuffer(sizeof(Digest)));
+        write_frame(*link_, Traffic::prompt, {.kind = Kind::load, .node = kNoNode - 1}, ByteBuffer(sizeof(Digest)));
     });
 }
 
@@ -105,11 +105,11 @@ TEST_P(Hostile, MoreBegunThanMayArriveAtOnce) {
 
 TEST_P(Hostile, WhatStandsOnTheWrongRing) {
     is_cut_off("a reply among calls", [&] { write_frame(*link_, Traffic::calls, {.kind = Kind::reply}, {}); });
-    is_cut_off("a call among replies", [&] {
-        write_frame(*link_, Traffic::replies, {.kind = Kind::call, .handle = handle()}, {}, ByteBuffer(8));
+    is_cut_off("a call among prompt frames", [&] {
+        write_frame(*link_, Traffic::prompt, {.kind = Kind::call, .handle = handle()}, {}, ByteBuffer(8));
     });
-    is_cut_off("code among calls that lies outside its part", [&] {
-        const wire::CodeChunk chunk{.part = 1, .offset = 90, .total_bytes = 100};
+    is_cut_off("code among calls that lies outside its item", [&] {
+        const wire::CodeChunk chunk{.item = 1, .offset = 90, .total_bytes = 100};
         write_frame(*link_, Traffic::calls, {.kind = Kind::code}, raw(chunk), ByteBuffer(11));
     });
     is_cut_off("code among calls with half an extension", [&] {
@@ -119,11 +119,11 @@ TEST_P(Hostile, WhatStandsOnTheWrongRing) {
 
 // Code that nobody has asked for and that belongs to nothing is passed over; so is a part of a result that nobody waits for.
 TEST_P(Hostile, WhatMeansNothingIsPassedOver) {
-    const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
-    const NodeId server = detail::Edge::state(*link_)->id();
+    const wire::CodeChunk chunk{.item = 1, .total_bytes = 16};
+    const NodeId server = detail::Inside::state(*link_)->id();
     write_frame(*link_, Traffic::calls, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(16));
     const wire::Part part{.total_bytes = 16};
-    write_frame(*link_, Traffic::replies, {.kind = Kind::part, .generation = 1, .node = server, .call = 1}, raw(part),
+    write_frame(*link_, Traffic::prompt, {.kind = Kind::part, .generation = 1, .node = server, .call = 1}, raw(part),
                 ByteBuffer(16));
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
 }
@@ -136,17 +136,17 @@ struct PieceOfResult {
 void answer(Here& here, const std::vector<PieceOfResult>& pieces, bool ends) {
     const wire::CallContext& call = here.raw()->call;
     const wire::FrameHeader reply{
-        .generation = call.generation, .node = detail::Edge::state(*enemys_link)->id(), .call = call.call};
+        .generation = call.generation, .node = detail::Inside::state(*enemys_link)->id(), .call = call.call};
     for (const PieceOfResult& each : pieces) {
         wire::FrameHeader header = reply;
         header.kind = Kind::part;
-        write_frame(*enemys_link, Traffic::replies, header,
+        write_frame(*enemys_link, Traffic::prompt, header,
                     raw(wire::Part{.offset = each.offset, .total_bytes = each.total_bytes}), ByteBuffer(each.bytes));
     }
     wire::FrameHeader header = reply;
     header.kind = Kind::reply;
     header.flags = wire::kParts;
-    if (ends) write_frame(*enemys_link, Traffic::replies, header, {});
+    if (ends) write_frame(*enemys_link, Traffic::prompt, header, {});
 }
 // Runs with the honest one.
 void ask_back(Here& here, const std::vector<PieceOfResult>& pieces, bool ends) {
@@ -175,15 +175,14 @@ TEST_P(Hostile, ResultsInPartsThatDoNotFit) {
 // Another client, whom it names as the one to ask, does not hear of them.
 TEST_P(Hostile, QuestionsOfAClientGoToNobodyElse) {
     constexpr int kQuestions = 100;
-    const NodeId me = detail::Edge::state(*link_)->my_id(), server = detail::Edge::state(*link_)->id(),
-                 other = detail::Edge::state(peer())->my_id();
+    const NodeId me = detail::Inside::state(*link_)->my_id(), server = detail::Inside::state(*link_)->id(),
+                 other = detail::Inside::state(peer())->my_id();
     const auto others_before = peer().counters().frames_received, mine_before = link_->counters().frames_received;
     for (std::uint32_t i = 0; i < kQuestions; ++i) {
         wire::NeedCode need{.asker = me, .origin = other, .handle = i};
         std::memcpy(&need.function, &i, sizeof i);
-        ASSERT_TRUE(soon([&] {
-            return try_write_frame(*link_, Traffic::replies, {.kind = Kind::need, .node = server}, raw(need));
-        }));
+        ASSERT_TRUE(soon(
+            [&] { return try_write_frame(*link_, Traffic::prompt, {.kind = Kind::need, .node = server}, raw(need)); }));
     }
     // It is told of each that nobody has that code.
     EXPECT_TRUE(soon([&] {
@@ -199,25 +198,25 @@ TEST_P(Hostile, QuestionsOfAServerGoToNoOtherServer) {
     Node other(started(options(true)));
     const Peer to_other = node_->connect(other.address());
     ASSERT_EQ(to_other.sync(fn<add>, 1, 2), 3);
-    const std::uint64_t meeting = detail::Edge::state(to_other)->meeting();
-    const auto core = detail::Edge::core(server_->connect(other.address()));
-    const auto client = EngineView::on_the_way_to(core->first_engine(), detail::Edge::state(peer())->my_id());
+    const std::uint64_t meeting = detail::Inside::state(to_other)->meeting();
+    const auto core = detail::Inside::core(server_->connect(other.address()));
+    const auto client = EngineView::on_the_way_to(core->first_engine(), detail::Inside::state(peer())->my_id());
     ASSERT_TRUE(client);
     for (std::uint32_t n = 0; n < 8; ++n) {
         wire::NeedCode need{.asker = 0, .origin = kForeignBit | n, .handle = n};
         need.function.bytes[0] = 7;
         const Hold hold(core->first_engine().lock());
-        std::byte* const frame = client->link()->reserve(Traffic::replies, wire::kHeaderBytes + sizeof need);
+        std::byte* const frame = client->link()->reserve(Traffic::prompt, wire::kHeaderBytes + sizeof need);
         ASSERT_NE(frame, nullptr);
         std::memcpy(frame + wire::kHeaderBytes, &need, sizeof need);
-        client->link()->publish(Traffic::replies, {.body_bytes = sizeof need,
-                                                   .extra_bytes = sizeof need,
-                                                   .kind = Kind::need,
-                                                   .node = n % 2 == 0 ? kForeignBit | n / 2 : client->id()});
+        client->link()->publish(Traffic::prompt, {.body_bytes = sizeof need,
+                                                  .extra_bytes = sizeof need,
+                                                  .kind = Kind::need,
+                                                  .node = n % 2 == 0 ? kForeignBit | n / 2 : client->id()});
     }
     peer().sync(fn<nothing>);  // answered behind them
     EXPECT_NO_THROW(to_other.sync(fn<nothing>));
-    EXPECT_EQ(detail::Edge::state(to_other)->meeting(), meeting);
+    EXPECT_EQ(detail::Inside::state(to_other)->meeting(), meeting);
 }
 
 // What a node says of memory that it has allocated.
@@ -229,7 +228,7 @@ TEST_P(Hostile, MemoryThatIsNotWhatItSays) {
     ASSERT_EQ(fstat(file, &facts), 0);
     wire::MemoryPlace place{
         .key = 1, .bytes = 4096, .pid = getpid(), .file = file, .device = facts.st_dev, .inode = facts.st_ino};
-    const std::uint64_t meeting = detail::Edge::state(*link_)->meeting();
+    const std::uint64_t meeting = detail::Inside::state(*link_)->meeting();
     // A file that can be made shorter: it is left alone, and the bytes go by message, to a buffer that there is none of.
     const auto memory = detail::Memory::adopt(*link_, meeting, 4096, &place, sizeof place);
     EXPECT_FALSE(memory->is_mapped());

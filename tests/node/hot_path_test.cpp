@@ -68,7 +68,7 @@ TEST_P(HotPath, OthersWaitForAFrameThatIsBeingFilled) {
     EXPECT_EQ(count(), 1);
     CallFrame frame = peer_->begin(entry("count"), 8);
     std::thread other([&] { EXPECT_EQ(count(), 3); });
-    const auto core = detail::Edge::core(*peer_);
+    const auto core = detail::Inside::core(*peer_);
     EXPECT_TRUE(soon([&] { return EngineView::waits_for_room(core->first_engine()) == 1; })) << "it does not wait";
     frame.post();
     other.join();

@@ -192,7 +192,7 @@ TEST_P(Lead, WhoWaitsNoLongerLeavesTheLeadToWhoDoes) {
     options.own_thread = false;
     Node client(started(options));
     const Peer peer = client.connect(server_->address());
-    Engine& engine = detail::Edge::core(peer)->first_engine();
+    Engine& engine = detail::Inside::core(peer)->first_engine();
     Call<void> leads = peer.async(fn<until_may_leave>);
     std::atomic<bool> came{false};
     std::thread other([&] {

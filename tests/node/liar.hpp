@@ -38,7 +38,7 @@ public:
         if (!welcome) return decode<Goodbye>(answer) ? decode<Goodbye>(answer)->text : "it hung up";
         lanes_.emplace_back(address);
         lanes_.back().send(encode(LaneHello{.ticket = welcome->ticket}));
-        socket.send(encode(Connected{.lane = Lane::stream}));
+        socket.send(encode(Connected{.by = ConnectedBy::ticket}));
         const auto settled = decode<Settled>(socket.receive());
         if (!settled) return "it did not settle";
         if (role != Role::join) return "";

@@ -98,18 +98,18 @@ TEST(LastReplies, AreCheckedAsOthersAre) {
         const Peer back = enemy.connect(caller.address()), peer = caller.connect(enemy.address());
         Call<int> call = peer.async(fn<one_more>, 6);
         wire::Frame frame;
-        ASSERT_TRUE(soon([&] { return detail::Edge::state(back)->link()->next(fabric::Traffic::calls, frame); }));
+        ASSERT_TRUE(soon([&] { return detail::Inside::state(back)->link()->next(fabric::Traffic::calls, frame); }));
         const int result = 7;
-        write_frame(back, fabric::Traffic::replies,
+        write_frame(back, fabric::Traffic::prompt,
                     {.kind = wire::Kind::reply,
                      .flags = marks,
                      .generation = frame.header.generation,
                      .node = caller.id(),
                      .call = frame.header.call},
                     {}, std::as_bytes(std::span(&result, 1)));
-        const auto state = detail::Edge::state(peer);
-        detail::Edge::core(peer)->first_engine().peers().lose(state, state->meeting(),
-                                                              Error(ErrorCode::disconnected, "the test cut it"));
+        const auto state = detail::Inside::state(peer);
+        detail::Inside::core(peer)->first_engine().peers().lose(state, state->meeting(),
+                                                                Error(ErrorCode::disconnected, "the test cut it"));
         const Call<int> next = peer.async(fn<one_more>, 1);  // meets it again before anybody looks
         if (marks == 0)
             EXPECT_EQ(call.get(), result);

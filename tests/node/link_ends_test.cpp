@@ -50,7 +50,7 @@ TEST_F(LinkEndsTest, ThePeersCallsEndAndItsLinkIsKeptUntilNothingRuns) {
 TEST_F(LinkEndsTest, RepliesThatHaveArrivedCountAndComeFirst) {
     PeerState& peer = neighbours_.add(2);
     const CallId own = call(peer);
-    neighbours_.send_from(peer, Traffic::replies,
+    neighbours_.send_from(peer, Traffic::prompt,
                           {.kind = Kind::reply,
                            .handle = 2,
                            .generation = own.generation,
@@ -131,7 +131,7 @@ TEST_F(LinkEndsTest, RepliesThatAMemberHasNotTakenAreKeptForIt) {
     PeerState& client = neighbours_.add(kClientBit | 1);
     const Hold hold(idle_.lead.mutex());
     for (PeerState* const each : {&client, &member}) {
-        value_or_throw(neighbours_.sender.send(*each, Traffic::replies,
+        value_or_throw(neighbours_.sender.send(*each, Traffic::prompt,
                                                {.kind = Kind::reply, .generation = 1, .node = each->id(), .call = 1},
                                                {}, as_bytes(std::string_view("in its mailbox"))));
         ends_.lose(*each, Error(ErrorCode::disconnected, "it went"));

@@ -44,7 +44,7 @@ TEST(MeetingBounds, ANodeWithAsManyPeersAsItMayHaveSaysSo) {
     Node in_between(options());
     const auto core = [&] {  // of the node, by a link that it has itself
         Node other(options(unix_address()));
-        return detail::Edge::core(node.connect(other.address()));
+        return detail::Inside::core(node.connect(other.address()));
     }();
     ASSERT_TRUE(soon([&] { return core->first_engine().peers().count() == 1; }));
     std::vector<std::pair<std::shared_ptr<PeerState>, std::uint64_t>> peers;
@@ -142,9 +142,9 @@ TEST(MeetingBounds, WhoTakesNothingOfALargeResultIsCutOffWithTheReason) {
     Node idle(by_hand), other(options());
     const Peer peer = idle.connect(node.address()), honest = other.connect(node.address());
     Call<std::vector<char>> call = peer.async(fn<make>, std::uint64_t{8} << 20U);
-    const auto state = detail::Edge::state(peer);
+    const auto state = detail::Inside::state(peer);
     const auto begin = std::chrono::steady_clock::now();
-    while (detail::Edge::core(peer)->first_engine().peers().linked(*state) &&
+    while (detail::Inside::core(peer)->first_engine().peers().linked(*state) &&
            std::chrono::steady_clock::now() - begin < 60s) {  // set by its control thread
         EXPECT_EQ(honest.sync(fn<one_more>, 1), 2);
         std::this_thread::sleep_for(100ms);

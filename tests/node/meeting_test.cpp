@@ -229,7 +229,7 @@ TEST(Meeting, OnlyTheFolderOfTheDefaultCookieIsMade) {
 
 TEST(Meeting, ClientsHaveIdsOfTheirOwnAlsoAfterOthersLeft) {
     Node node(options(unix_address()));
-    const auto id = [&](Node& client) { return detail::Edge::state(client.connect(node.address()))->my_id(); };
+    const auto id = [&](Node& client) { return detail::Inside::state(client.connect(node.address()))->my_id(); };
     auto first = std::make_unique<Node>(options());
     (void)id(*first);
     first.reset();
@@ -246,7 +246,8 @@ TEST(Meeting, ThreadsThatWantOneNodeGetOneLink) {
         std::vector<PeerState*> peers(8);
         for (std::size_t i = 0; i < peers.size(); ++i)
             threads.emplace_back([&, i] {
-                peers[i] = detail::Edge::state(client.connect(i % 2 == 0 ? node.address() : "localhost" + port)).get();
+                peers[i] =
+                    detail::Inside::state(client.connect(i % 2 == 0 ? node.address() : "localhost" + port)).get();
             });
         for (std::thread& thread : threads) thread.join();
         for (PeerState* const peer : peers) EXPECT_EQ(peer, peers.front());
@@ -274,7 +275,7 @@ TEST(Meeting, AStreamIsMatchedByItsTicket) {
     const Raw late(node.address());
     late.send(encode(LaneHello{.ticket = welcome->ticket}));
     EXPECT_TRUE(late.goodbye()) << "the ticket is used";
-    opener.send(encode(Connected{.lane = Lane::stream}));
+    opener.send(encode(Connected{.by = ConnectedBy::ticket}));
     const ByteBuffer answer = opener.receive();
     if (const auto goodbye = decode<Goodbye>(answer))
         EXPECT_EQ(goodbye->code, ErrorCode::unsupported) << goodbye->text;  // of a fabric without streams
@@ -296,7 +297,7 @@ TEST(Meeting, TwoNodesUseTheFeaturesThatBothHave) {
     EXPECT_EQ(welcome->features, wire::kFeatures);
     const Raw stream((*core)->address());
     stream.send(encode(LaneHello{.ticket = welcome->ticket}));
-    opener.send(encode(Connected{.lane = Lane::stream}));
+    opener.send(encode(Connected{.by = ConnectedBy::ticket}));
     ASSERT_TRUE(decode<Settled>(opener.receive()));
     std::shared_ptr<PeerState> peer;
     ASSERT_TRUE(soon([&] {

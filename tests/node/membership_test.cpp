@@ -155,7 +155,7 @@ TEST(Membership, NobodySpeaksForAnother) {
 }
 
 std::shared_ptr<PeerState> state_of(Node& node, const Node& of) {
-    return detail::Edge::state(node.connect(of.address()));
+    return detail::Inside::state(node.connect(of.address()));
 }
 
 class MembersMeet : public testing::TestWithParam<TestFabric> {
@@ -229,7 +229,7 @@ TEST_P(MembersMeet, OneThatRestartsAgainAndAgainCostsNothing) {
         ASSERT_EQ(second.id(), 1U);
         const Peer back = second.connect(first.address());
         ASSERT_EQ(first.node_count(), 2U);
-        ASSERT_LE(detail::Edge::core(first.connect(address))->first_engine().peers().count(), 4U);
+        ASSERT_LE(detail::Inside::core(first.connect(address))->first_engine().peers().count(), 4U);
     }
     Node third(begins(first.address()));
     EXPECT_LE(third.id(), 2U);
@@ -249,7 +249,7 @@ TEST(Membership, NobodyTakesTheAddressOfAMemberThatIsStopped) {
     second.signal(SIGCONT);
     if (answer) EXPECT_NE(answer->code, ErrorCode::ok) << answer->text;  // or its time was over
     EXPECT_EQ(first.node_count(), 2U);
-    EXPECT_EQ(detail::Edge::state(peer)->id(), 1U);
+    EXPECT_EQ(detail::Inside::state(peer)->id(), 1U);
 }
 
 // Some are other processes by the time that a member goes on which was stopped.
@@ -392,7 +392,7 @@ TEST_P(MembersMeet, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
         waiting = 0;
         go_on = false;
         const Peer peer = from->connect(to->address());
-        ASSERT_TRUE(detail::Edge::state(peer)->is_member());
+        ASSERT_TRUE(detail::Inside::state(peer)->is_member());
         const std::uint64_t before = state_of(*to, *from)->meeting();
         Call<void> call = peer.async(fn<wait_for_word>);
         ASSERT_TRUE(soon([] { return waiting == 1; }));
@@ -402,8 +402,8 @@ TEST_P(MembersMeet, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
         EXPECT_NE(error.message().find("it cut the link: the test said so"), std::string::npos) << error.message();
         go_on = true;
         // No call reaches for it.
-        const std::shared_ptr<PeerState> back = detail::Edge::state(peer);
-        const auto& core = detail::Edge::core(peer);
+        const std::shared_ptr<PeerState> back = detail::Inside::state(peer);
+        const auto& core = detail::Inside::core(peer);
         EXPECT_TRUE(soon([&] { return core->first_engine().peers().linked(*back); }));
         // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): does not see what the bindings of a loop refer to in a lambda
         EXPECT_TRUE(soon([&] { return state_of(*to, *from)->meeting() > before; }));
@@ -430,16 +430,16 @@ TEST_P(MembersMeet, TwoThatMeetEachOtherAtOnceHaveOneLink) {
         });
     for (int round = 0; round < 20; ++round) {
         std::this_thread::sleep_for(10ms);
-        const auto core = detail::Edge::core(there);
-        if (core->first_engine().peers().linked(*detail::Edge::state(there)))
-            core->first_engine().peers().lose(detail::Edge::state(there), detail::Edge::state(there)->meeting(),
+        const auto core = detail::Inside::core(there);
+        if (core->first_engine().peers().linked(*detail::Inside::state(there)))
+            core->first_engine().peers().lose(detail::Inside::state(there), detail::Inside::state(there)->meeting(),
                                               Error(ErrorCode::disconnected, "the test lost it"));
     }
     stop = true;
     for (std::thread& caller : callers) caller.join();
     const auto both = [&] {
-        return detail::Edge::core(there)->first_engine().peers().linked(*detail::Edge::state(there)) &&
-               detail::Edge::core(back)->first_engine().peers().linked(*detail::Edge::state(back));
+        return detail::Inside::core(there)->first_engine().peers().linked(*detail::Inside::state(there)) &&
+               detail::Inside::core(back)->first_engine().peers().linked(*detail::Inside::state(back));
     };
     EXPECT_TRUE(soon(both));
     there.sync(fn<wait_for_word>);

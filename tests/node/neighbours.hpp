@@ -81,11 +81,11 @@ public:
         return {std::move(link), std::move(far)};
     }
     // The frames that the peer has received since the last call.
-    std::vector<Received> received_by(const PeerState& peer, fabric::Traffic traffic = fabric::Traffic::replies) {
+    std::vector<Received> received_by(const PeerState& peer, fabric::Traffic traffic = fabric::Traffic::prompt) {
         return received_at(*far_.at(&peer), traffic);
     }
     // The same at a peer's end.
-    static std::vector<Received> received_at(fabric::Link& link, fabric::Traffic traffic = fabric::Traffic::replies) {
+    static std::vector<Received> received_at(fabric::Link& link, fabric::Traffic traffic = fabric::Traffic::prompt) {
         std::vector<Received> all;
         for (wire::Frame frame; link.next(traffic, frame); link.release(traffic))
             all.push_back(

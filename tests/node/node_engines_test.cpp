@@ -131,7 +131,7 @@ protected:
         for (int i = 0; i < 2; ++i) fabrics.push_back(value_or_throw(fabric::LoopbackFabric::open(exchange_)));
         return value_or_throw(NodeCore::create(std::move(options), std::move(fabrics)));
     }
-    [[nodiscard]] Peer peer(NodeId id) const { return value_or_throw(detail::Edge::peer(*core_, id)); }
+    [[nodiscard]] Peer peer(NodeId id) const { return value_or_throw(detail::Inside::peer(*core_, id)); }
     [[nodiscard]] Engine& engine(unsigned which) const { return *core_->engines()[which]; }
     // A function has not ended with the node.
     [[nodiscard]] bool is_abandoned() const { return core_.use_count() > 1; }
@@ -257,12 +257,12 @@ TEST_F(NodeOfTwoEngines, NobodyElseAnswersACallToAClient) {
         {
             const Hold hold(liar->own.lock());
             fabric::Link& link = *liar->met.first->link();
-            ASSERT_NE(link.reserve(fabric::Traffic::replies, wire::kHeaderBytes), nullptr);
-            link.publish(fabric::Traffic::replies, {.kind = wire::Kind::reply,
-                                                    .handle = 1,
-                                                    .generation = pending.generation,
-                                                    .node = 0,
-                                                    .call = static_cast<std::uint16_t>(pending.slot)});
+            ASSERT_NE(link.reserve(fabric::Traffic::prompt, wire::kHeaderBytes), nullptr);
+            link.publish(fabric::Traffic::prompt, {.kind = wire::Kind::reply,
+                                                   .handle = 1,
+                                                   .generation = pending.generation,
+                                                   .node = 0,
+                                                   .call = static_cast<std::uint16_t>(pending.slot)});
         }
         const CallId after = liar->call(goes_along(), {});
         EXPECT_TRUE(liar->has_ended(after)) << "it was cut off, or its lie is not read yet";

@@ -22,7 +22,7 @@ protected:
     }
 
     std::size_t of_all_ = 0;
-    Outbox calls_{Traffic::calls, of_all_}, replies_{Traffic::replies, of_all_};
+    Outbox calls_{Traffic::calls, of_all_}, replies_{Traffic::prompt, of_all_};
     DroppedBytes dropped_;
 };
 

@@ -154,9 +154,9 @@ TEST_F(FrameChecksTest, OnlyMembersSpeakForOthers) {
     EXPECT_NE(wrong_with(client, {.kind = Kind::call, .node = 3}, Traffic::calls).find("names another caller"),
               std::string::npos);
     EXPECT_EQ(wrong_with(client, {.kind = Kind::call, .node = kClientBit | 1}, Traffic::calls), "");
-    EXPECT_NE(wrong_with(client, {.kind = Kind::reply, .node = 3}, Traffic::replies).find("somebody else's call"),
+    EXPECT_NE(wrong_with(client, {.kind = Kind::reply, .node = 3}, Traffic::prompt).find("somebody else's call"),
               std::string::npos);
-    EXPECT_EQ(wrong_with(member, {.kind = Kind::reply, .node = 3}, Traffic::replies), "");
+    EXPECT_EQ(wrong_with(member, {.kind = Kind::reply, .node = 3}, Traffic::prompt), "");
 }
 
 class PayloadPartsTest : public testing::Test {
@@ -259,7 +259,7 @@ TEST_F(RoomWaitsTest, WhoWaitsIsToldWhenThereIsRoom) {
     const std::string late = wait(peer, soon_over());
     EXPECT_TRUE(late.starts_with("timed_out: the mailbox of node 2 had no room")) << late;
     EXPECT_EQ(count(), 0U);
-    EXPECT_EQ(wait(peer, std::nullopt, Traffic::replies), "room") << "in the other mailbox";
+    EXPECT_EQ(wait(peer, std::nullopt, Traffic::prompt), "room") << "in the other mailbox";
     std::string waited[2];
     std::thread waiting[2];
     for (int i = 0; i < 2; ++i) waiting[i] = std::thread([&, i] { waited[i] = wait(peer, std::nullopt); });
@@ -282,7 +282,7 @@ TEST_F(RoomWaitsTest, AFrameThatIsFilledInPlaceHasTheRoomOfCalls) {
     PeerState& peer = neighbours_.add(2);
     peer.sends.open_frame();
     EXPECT_TRUE(wait(peer, soon_over()).starts_with("timed_out: "));
-    EXPECT_EQ(wait(peer, std::nullopt, Traffic::replies), "room");
+    EXPECT_EQ(wait(peer, std::nullopt, Traffic::prompt), "room");
     peer.sends.close_frame(true);
     EXPECT_EQ(wait(peer, std::nullopt), "room");
 }

@@ -151,7 +151,7 @@ TEST_F(PeerLife, WithItsLinkGoesAllThatTheOtherEndMayHaveForgotten) {
     const FunctionId function =
         FunctionId::from(Bytes(ByteBuffer(sizeof(FunctionId), std::byte{1})).first<sizeof(FunctionId)>());
     met();
-    for (const fabric::Traffic traffic : {fabric::Traffic::calls, fabric::Traffic::replies})
+    for (const fabric::Traffic traffic : {fabric::Traffic::calls, fabric::Traffic::prompt})
         peer_.outbox_of(traffic).push({.kind = wire::Kind::ping}, {}, {});
     peer_.code.sent.insert(package);
     peer_.code.refuse(package, Error(ErrorCode::overloaded, "no room"));

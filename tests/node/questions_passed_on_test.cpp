@@ -58,8 +58,8 @@ TEST_F(Questions, WhatAPeerThatIsGoneWasAskedIsUnanswered) {
     EXPECT_EQ(questions_.answered(three_, 4, need(4, 4)), &one_);
 }
 
-wire::CodeChunk piece(unsigned char package, std::uint32_t part, std::uint32_t offset, std::uint32_t total) {
-    wire::CodeChunk chunk{.part = part, .offset = offset, .total_bytes = total};
+wire::CodeChunk piece(unsigned char package, std::uint32_t item, std::uint32_t offset, std::uint32_t total) {
+    wire::CodeChunk chunk{.item = item, .offset = offset, .total_bytes = total};
     std::memset(&chunk.package, package, sizeof chunk.package);
     return chunk;
 }
@@ -168,11 +168,11 @@ TEST_F(Questions, ArePassedTheirCodeInItsOrder) {
     EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &one_);
     EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 20, 30), 10), nullptr) << "there is a gap";
     EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 10, 40), 10), nullptr) << "of another size";
-    EXPECT_EQ(takes_piece(two_, 7, piece(1, 1, 10, 30), 10), nullptr) << "of another part";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 1, 10, 30), 10), nullptr) << "of another item";
     EXPECT_EQ(takes_piece(two_, 7, piece(2, 0, 10, 30), 10), nullptr) << "of another package";
     EXPECT_EQ(takes_piece(two_, 7, piece(2, 0, 0, 30), 10), nullptr) << "of another package";
     EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 10, 30), 20), &one_);
-    EXPECT_EQ(takes_piece(two_, 7, piece(1, 3, 0, 50), 50), &one_) << "the next part";
+    EXPECT_EQ(takes_piece(two_, 7, piece(1, 3, 0, 50), 50), &one_) << "the next item";
     EXPECT_EQ(takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &one_) << "it was asked again";
     EXPECT_EQ(questions_.add(one_, two_, need(7, 1), now_), Added::asked);
     EXPECT_EQ(takes_piece(two_, 7, piece(2, 0, 0, 30), 10), &one_) << "of another package now";

@@ -58,7 +58,8 @@ TEST(QuietLead, IsNotForgottenByWhoDoesNotWantIt) {
                    quiet = peer.async(fn<replies_later>);
         bool answered = false;
         const auto is_led = [&peer](int waiting, int quiet) {
-            return soon([&] { return EngineView::has_lead(detail::Edge::core(peer)->first_engine(), waiting, quiet); });
+            return soon(
+                [&] { return EngineView::has_lead(detail::Inside::core(peer)->first_engine(), waiting, quiet); });
         };
         std::thread leads([&] { first.get(); });
         EXPECT_TRUE(is_led(0, 0));

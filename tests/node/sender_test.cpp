@@ -77,7 +77,7 @@ TEST_F(SenderTest, WhoTakesNothingIsCutOff) {
     EXPECT_EQ(sent.error().code(), ErrorCode::overloaded);
     EXPECT_EQ(peer.link()->broken(), nullptr);
 
-    while (peer.outbox_of(Traffic::replies).bytes() < kOutboxBytesMax - 2 * payload.size())
+    while (peer.outbox_of(Traffic::prompt).bytes() < kOutboxBytesMax - 2 * payload.size())
         ASSERT_TRUE(sender_.send_or_cut(peer, {.kind = Kind::reply}, {}, payload));
     const TimePoint end = Clock::now() + std::chrono::seconds(20);
     while (sender_.send_or_cut(peer, {.kind = Kind::reply}, {}, payload) && Clock::now() < end) {

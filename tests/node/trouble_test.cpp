@@ -282,9 +282,9 @@ TEST(DependableProcesses, TimeLimitsBoundMeetingAgain) {
     const Peer link = client.connect(server.address());
     (void)link.ping().get();
     server.stop();
-    const std::shared_ptr<PeerState> there = detail::Edge::state(link);
-    detail::Edge::core(link)->first_engine().peers().lose(there, there->meeting(),
-                                                          Error(ErrorCode::disconnected, "cut by the test"));
+    const std::shared_ptr<PeerState> there = detail::Inside::state(link);
+    detail::Inside::core(link)->first_engine().peers().lose(there, there->meeting(),
+                                                            Error(ErrorCode::disconnected, "cut by the test"));
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(error_of([&] { (void)link.allocate<int>(within(std::chrono::milliseconds(100)), 1).get(); }).code(),
               ErrorCode::timed_out);

@@ -56,24 +56,25 @@ Bytes body_of(const ByteBuffer& message) {
 }
 
 // It says its own length, is read as it was written, and every shorter or longer one is none.
-template <typename Message>
-void comes_back(const Message& message) {
-    SCOPED_TRACE(Message::kName);
+template <typename ControlMessage>
+void comes_back(const ControlMessage& message) {
+    SCOPED_TRACE(ControlMessage::kName);
     const ByteBuffer bytes = encode(message);
     EXPECT_EQ(Reader(bytes).number<std::uint32_t>(), bytes.size() - kLengthBytes);
     const Bytes body = body_of(bytes);
-    EXPECT_LE(body.size(), Message::kBytesMax);
-    const Result<Message> read = decode<Message>(body);
+    EXPECT_LE(body.size(), ControlMessage::kBytesMax);
+    const Result<ControlMessage> read = decode<ControlMessage>(body);
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(*read, message);
-    for (std::size_t size = 0; size < body.size(); ++size) EXPECT_FALSE(decode<Message>(body.first(size))) << size;
+    for (std::size_t size = 0; size < body.size(); ++size)
+        EXPECT_FALSE(decode<ControlMessage>(body.first(size))) << size;
     ByteBuffer longer(body.begin(), body.end());
     longer.push_back(std::byte{0});
-    EXPECT_FALSE(decode<Message>(longer));
+    EXPECT_FALSE(decode<ControlMessage>(longer));
     for (unsigned kind = 0; kind < 256; ++kind) {
         ByteBuffer other(body.begin(), body.end());
         other[0] = static_cast<std::byte>(kind);
-        EXPECT_EQ(decode<Message>(other).has_value(), kind == static_cast<unsigned>(Message::kKind));
+        EXPECT_EQ(decode<ControlMessage>(other).has_value(), kind == static_cast<unsigned>(ControlMessage::kKind));
     }
 }
 
@@ -85,7 +86,7 @@ TEST(ControlMessages, ComeBackAsTheyWereWritten) {
     comes_back(request());
     comes_back(welcome());
     comes_back(Redirect{.address = "127.0.0.1:1"});
-    comes_back(Connected{.lane = Lane::stream});
+    comes_back(Connected{.by = ConnectedBy::ticket});
     comes_back(Settled{.certificate = certificate(), .cluster = filled<KeySeed>(4), .members = {member(0), member(2)}});
     comes_back(Members{.members = {member(5)}});
     comes_back(Goodbye{.reason = Goodbye::Reason::cut, .code = ErrorCode::invalid, .text = "a part out of its order"});
@@ -132,8 +133,8 @@ TEST(ControlMessages, TheLargestKeepTheBoundOfTheirKind) {
 
 TEST(ControlMessages, FieldsOutOfTheirBoundsAreRefused) {
     const auto refused = [](const char* what, const auto& message) {
-        using Message = std::decay_t<decltype(message)>;
-        EXPECT_FALSE(decode<Message>(body_of(encode(message)))) << what;
+        using ControlMessage = std::decay_t<decltype(message)>;
+        EXPECT_FALSE(decode<ControlMessage>(body_of(encode(message)))) << what;
     };
     Request bad = request();
     bad.address.assign(kAddressBytesMax + 1, 'x');
@@ -167,7 +168,7 @@ TEST(ControlMessages, FieldsOutOfTheirBoundsAreRefused) {
     refused("a member of an id over the most", Members{.members = {member(kNodeIdMax + 1)}});
     refused("a long list of members", Members{.members = std::vector(Members::kMost + 1, member(1))});
     refused("a role that there is none of", Hello{.role = static_cast<Role>(3)});
-    refused("a lane that there is none of", Connected{.lane = static_cast<Lane>(2)});
+    refused("a way to connect that there is none of", Connected{.by = static_cast<ConnectedBy>(2)});
     refused("a reason that there is none of", Goodbye{.reason = static_cast<Goodbye::Reason>(6)});
     refused("a code that there is none of", Goodbye{.code = static_cast<ErrorCode>(200)});
 }
@@ -175,14 +176,14 @@ TEST(ControlMessages, FieldsOutOfTheirBoundsAreRefused) {
 // The flags' byte follows the kind's.
 TEST(ControlMessages, UnknownFlagsAreRefused) {
     const auto refused = [](const auto& message, std::uint8_t known) {
-        using Message = std::decay_t<decltype(message)>;
+        using ControlMessage = std::decay_t<decltype(message)>;
         ByteBuffer bytes = encode(message);
         std::byte& flags = bytes[kLengthBytes + 1];
         ASSERT_EQ(flags, std::byte{known}) << "the message has all that there are";
         for (unsigned bit = 0; bit < 8; ++bit) {
             flags = std::byte{known} | std::byte(1U << bit);
-            EXPECT_EQ(decode<Message>(body_of(bytes)).has_value(), ((known >> bit) & 1U) != 0)
-                << Message::kName << " with bit " << bit;
+            EXPECT_EQ(decode<ControlMessage>(body_of(bytes)).has_value(), ((known >> bit) & 1U) != 0)
+                << ControlMessage::kName << " with bit " << bit;
         }
     };
     refused(request(), 3);

@@ -20,7 +20,7 @@ std::span<const std::byte> of(const ByteBuffer& bytes, std::size_t size) {
 // As an honest peer writes it.
 struct Honest {
     Kind kind;
-    bool calls, replies;
+    bool calls, prompt;
     unsigned flags;  // that it may have, whatever else it has
     std::size_t extra, payload_max;
     unsigned always = 0;  // flags that it cannot do without
@@ -55,7 +55,7 @@ protected:
 TEST_F(FrameShape, EachKindComesByItsOwnRings) {
     for (const Honest& each : honest())
         for (const bool calls : {false, true})
-            EXPECT_EQ(fits(each.kind, calls, each.always, each.extra, 0), calls ? each.calls : each.replies)
+            EXPECT_EQ(fits(each.kind, calls, each.always, each.extra, 0), calls ? each.calls : each.prompt)
                 << static_cast<int>(each.kind) << calls;
 }
 
@@ -278,7 +278,7 @@ std::string bytes_of(const Extension& extension) {
 
 // As the table of docs/frames.md has it.
 std::string row_of(const KindRule& rule) {
-    const std::string rings = rule.among_calls && rule.among_replies ? "both" : rule.among_calls ? "calls" : "replies";
+    const std::string rings = rule.among_calls && rule.among_prompt ? "both" : rule.among_calls ? "calls" : "prompt";
     std::string row = "|";
     for (const std::string& cell :
          {std::to_string(static_cast<unsigned>(rule.kind)) + " " + std::string(rule.name), rings,

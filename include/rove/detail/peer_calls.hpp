@@ -33,7 +33,7 @@ struct FromProgram {
 }  // namespace detail
 
 template <typename F, typename... Args>
-    requires(!detail::kIsMessage<F>)
+    requires(!detail::kHasOwnOverload<F>)
 auto Peer::async(const F& function, const Args&... args) const {
     return async(Within{limit_ns_}, function, args...);
 }
@@ -42,7 +42,7 @@ auto Peer::async(Within limit, const F& function, const Args&... args) const {
     return detail::offload<detail::InPlace, "">(detail::FromProgram{*this, {true, limit.ns}}, function, args...);
 }
 template <typename F, typename... Args>
-    requires(!detail::kIsMessage<F>)
+    requires(!detail::kHasOwnOverload<F>)
 auto Peer::sync(const F& function, const Args&... args) const {
     return async(function, args...).get();
 }
@@ -51,12 +51,12 @@ auto Peer::sync(Within limit, const F& function, const Args&... args) const {
     return async(limit, function, args...).get();
 }
 template <typename F, typename... Args>
-    requires(!detail::kIsMessage<F>)
+    requires(!detail::kHasOwnOverload<F>)
 void Peer::post(const F& function, const Args&... args) const {
     post(Within{limit_ns_}, function, args...);
 }
 template <typename F, typename... Args>
-    requires(!detail::kIsMessage<F>)
+    requires(!detail::kHasOwnOverload<F>)
 void Peer::post(Within limit, const F& function, const Args&... args) const {
     (void)detail::offload<detail::InPlace, "">(detail::FromProgram{*this, {false, limit.ns}}, function, args...);
 }

@@ -16,13 +16,13 @@ constexpr std::size_t kPopulatedBytes = 64 * 1024;
 constexpr std::size_t kSignalBytes = sizeof(wire::FrameHeader::signal);
 
 constexpr bool is_credit(StreamKind kind) {
-    return kind == StreamKind::credit_of_calls || kind == StreamKind::credit_of_replies;
+    return kind == StreamKind::credit_of_calls || kind == StreamKind::credit_of_prompt;
 }
 // Precondition: the kind is one of the four.
 constexpr std::size_t index_of(StreamKind kind) {
-    return kind == StreamKind::replies || kind == StreamKind::credit_of_replies ? 1 : 0;
+    return kind == StreamKind::prompt || kind == StreamKind::credit_of_prompt ? 1 : 0;
 }
-static_assert(index_of(Traffic::replies) == index_of(StreamKind::replies));
+static_assert(index_of(Traffic::prompt) == index_of(StreamKind::prompt));
 
 }  // namespace
 
@@ -137,22 +137,22 @@ StreamLink::Outgoing StreamLink::cut(Traffic traffic, std::uint64_t from) const 
     }
     Outgoing message;
     message.header.bytes = static_cast<std::uint32_t>(bytes);
-    message.header.kind = traffic == Traffic::replies ? StreamKind::replies : StreamKind::calls;
+    message.header.kind = traffic == Traffic::prompt ? StreamKind::prompt : StreamKind::calls;
     message.header.position = from;
     message.body = begin;
     message.end = from + lines;
     return message;
 }
 
-// Replies before calls, so that code arrives before the call that needs it. Replies before credit, so that a peer that has the credit
+// Prompt frames before calls, so that code arrives before the call that needs it. Prompt frames before credit, so that a peer that has the credit
 // for a call also has its reply, if the reply had room in the ring.
 void StreamLink::collect(Batch& batch) const {
     if (unfinished_at_ > 0) batch.add(unfinished_, unfinished_at_);
-    collect_frames(batch, Traffic::replies);
-    for (const Traffic traffic : {Traffic::calls, Traffic::replies}) {
+    collect_frames(batch, Traffic::prompt);
+    for (const Traffic traffic : {Traffic::calls, Traffic::prompt}) {
         if (!sending_[index_of(traffic)].credit_due || batch.is_full()) continue;
         Outgoing credit;
-        credit.header.kind = traffic == Traffic::replies ? StreamKind::credit_of_replies : StreamKind::credit_of_calls;
+        credit.header.kind = traffic == Traffic::prompt ? StreamKind::credit_of_prompt : StreamKind::credit_of_calls;
         credit.header.position = incoming_[index_of(traffic)].given_back();
         batch.add(credit);
     }
@@ -272,7 +272,7 @@ void StreamLink::take_in(Bytes bytes) {
 bool StreamLink::is_expected(const StreamHeader& header) const {
     for (const std::uint8_t byte : header.reserved)
         if (byte != 0) return false;
-    if (header.kind == StreamKind::none || header.kind > StreamKind::credit_of_replies) return false;
+    if (header.kind == StreamKind::none || header.kind > StreamKind::credit_of_prompt) return false;
     const std::size_t i = index_of(header.kind);
     if (is_credit(header.kind))  // a credit may only grow, and not beyond what was sent
         return header.bytes == 0 && header.position >= sending_[i].credited &&

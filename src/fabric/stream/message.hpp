@@ -10,7 +10,7 @@
 
 namespace rove::fabric {
 
-enum class StreamKind : std::uint8_t { none = 0, calls = 1, replies = 2, credit_of_calls = 3, credit_of_replies = 4 };
+enum class StreamKind : std::uint8_t { none = 0, calls = 1, prompt = 2, credit_of_calls = 3, credit_of_prompt = 4 };
 
 struct StreamHeader {
     std::uint32_t bytes = 0;  // size of the frames that follow; 0 for a credit

@@ -10,15 +10,15 @@
 namespace rove::fabric {
 namespace {
 
-MessageHeader header_of(const void* header, std::size_t bytes) {
-    MessageHeader copy;
+UcxHeader header_of(const void* header, std::size_t bytes) {
+    UcxHeader copy;
     if (bytes == sizeof copy) std::memcpy(&copy, header, sizeof copy);
     return copy;  // no link has token 0
 }
 
 ucs_status_t on_frame(void* argument, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
                       const ucp_am_recv_param_t* param) {
-    const MessageHeader at = header_of(header, header_bytes);
+    const UcxHeader at = header_of(header, header_bytes);
     UcxLink* link = static_cast<UcxFabric*>(argument)->find(at.token);
     // A message of an unknown sender, or for a link that has been closed, is dropped, and so is a rendezvous, which no Rove node begins.
     if (link == nullptr || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
@@ -28,13 +28,13 @@ ucs_status_t on_frame(void* argument, const void* header, std::size_t header_byt
 
 ucs_status_t on_credit(void* argument, const void* header, std::size_t header_bytes, void*, std::size_t,
                        const ucp_am_recv_param_t*) {
-    const MessageHeader at = header_of(header, header_bytes);
+    const UcxHeader at = header_of(header, header_bytes);
     if (UcxLink* link = static_cast<UcxFabric*>(argument)->find(at.token)) link->credit_arrived(at);
     return UCS_OK;
 }
 
 // Only the arrival of the message matters.
-ucs_status_t on_ring(void*, const void*, std::size_t, void*, std::size_t, const ucp_am_recv_param_t*) {
+ucs_status_t on_doorbell(void*, const void*, std::size_t, void*, std::size_t, const ucp_am_recv_param_t*) {
     return UCS_OK;
 }
 
@@ -66,7 +66,7 @@ Result<std::shared_ptr<UcxWorkers>> UcxFabric::open_workers() {
         ROVE_TRY(workers->each[i], UcxWorker::open(contexts_[i]));
         UcxWorker& worker = *workers->each[i];
         for (const auto& [id, callback] :
-             {std::pair{kFrameMessage, &on_frame}, {kCreditMessage, &on_credit}, {kRingMessage, &on_ring}})
+             {std::pair{kFramesId, &on_frame}, {kCreditId, &on_credit}, {kDoorbellId, &on_doorbell}})
             ROVE_CHECK(worker.on_message(id, callback, this));
         epoll_event event{.events = EPOLLIN, .data = {}};
         if (epoll_ctl(events_.number(), EPOLL_CTL_ADD, worker.descriptor(), &event) != 0)
@@ -84,7 +84,7 @@ void UcxFabric::drop_unused_workers() {
             ++i;
 }
 
-void UcxWorkers::leave(std::unique_ptr<MessageMemory> memory) {
+void UcxWorkers::leave(std::unique_ptr<UcxSendMemory> memory) {
     std::erase_if(left, [](const auto& each) { return each->on_their_way == 0; });
     if (memory->on_their_way > 0) left.push_back(std::move(memory));
 }

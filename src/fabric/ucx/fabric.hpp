@@ -20,9 +20,9 @@
 namespace rove::fabric {
 
 // UCX active-message ids.
-inline constexpr unsigned kFrameMessage = 1;
-inline constexpr unsigned kCreditMessage = 2;
-inline constexpr unsigned kRingMessage = 3;
+inline constexpr unsigned kFramesId = 1;
+inline constexpr unsigned kCreditId = 2;
+inline constexpr unsigned kDoorbellId = 3;
 
 // A worker of each transport, with the memory that their links use. Endpoints end only with their worker (worker.cpp), so links that are
 // opened later get other workers, and a worker ends with the last link that uses it.
@@ -31,7 +31,7 @@ struct UcxWorkers {
     // peer that has ended costs some mappings or a socket.
     static constexpr unsigned kLinksMax = 16;
 
-    std::vector<std::unique_ptr<MessageMemory>> left;  // destroyed after the workers, which read from it
+    std::vector<std::unique_ptr<UcxSendMemory>> left;  // destroyed after the workers, which read from it
     std::array<std::unique_ptr<UcxWorker>, 2> each;    // null: the transport is unavailable, or was not requested
     unsigned links_opened = 0;
 
@@ -39,7 +39,7 @@ struct UcxWorkers {
         return each[static_cast<std::size_t>(transport)].get();
     }
     // Called by a link that ends: keeps the memory for as long as messages are read from it.
-    void leave(std::unique_ptr<MessageMemory> memory);
+    void leave(std::unique_ptr<UcxSendMemory> memory);
 };
 
 class UcxFabric final : public Fabric {

@@ -99,7 +99,7 @@ Status UcxLink::connect_direct(Bytes address, std::uint32_t pid, const ProcFile&
 }
 
 Status UcxLink::connect_message(Bytes address) {
-    auto messages = std::make_unique<MessageMemory>();
+    auto messages = std::make_unique<UcxSendMemory>();
     messages->mirror = map_private_region();
     if (!messages->mirror) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
     ROVE_TRY(tcp_endpoint_, workers_->worker(Transport::tcp)->connect(address));
@@ -134,20 +134,20 @@ void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t byte
     flush();
 }
 
-// Replies first, so that code arrives before the call that needs it.
+// Prompt frames first, so that code arrives before the call that needs it.
 void UcxLink::flush() {
-    for (const Traffic traffic : {Traffic::replies, Traffic::calls})
+    for (const Traffic traffic : {Traffic::prompt, Traffic::calls})
         if (coalesced_[index_of(traffic)].bytes > 0) send_coalesced(traffic);
 }
 
 void UcxLink::send_coalesced(Traffic traffic) {
     const Coalesced coalesced = std::exchange(coalesced_[index_of(traffic)], {});
     const std::size_t line = coalesced.position % kRingLines;
-    MessageHeader& header = messages_->headers[index_of(traffic)][line];
-    header = {peer_token_, coalesced.position | (traffic == Traffic::replies ? kTrafficBit : 0)};
+    UcxHeader& header = messages_->headers[index_of(traffic)][line];
+    header = {peer_token_, coalesced.position | (traffic == Traffic::prompt ? kTrafficBit : 0)};
     const Bytes frames(messages_->mirror->rings[index_of(traffic)] + line * wire::kLineBytes, coalesced.bytes);
     if (const Status sent = workers_->worker(Transport::tcp)
-                                ->send(tcp_endpoint_, kFrameMessage, raw(header), frames, &messages_->on_their_way);
+                                ->send(tcp_endpoint_, kFramesId, raw(header), frames, &messages_->on_their_way);
         !sent)
         end_with(sent.error());
 }
@@ -162,22 +162,22 @@ void UcxLink::transmit_credit(Traffic traffic) {
     if (tcp_endpoint_ == nullptr) return;
     flush();  // a peer that has the credit for a call also has its reply
     auto& headers = messages_->credit_headers[i];
-    MessageHeader& header = headers[credits_sent_[i]++ % headers.size()];
-    header = {peer_token_, credit | (traffic == Traffic::replies ? kTrafficBit : 0)};
-    if (const Status sent = workers_->worker(Transport::tcp)
-                                ->send(tcp_endpoint_, kCreditMessage, raw(header), {}, &messages_->on_their_way);
+    UcxHeader& header = headers[credits_sent_[i]++ % headers.size()];
+    header = {peer_token_, credit | (traffic == Traffic::prompt ? kTrafficBit : 0)};
+    if (const Status sent =
+            workers_->worker(Transport::tcp)->send(tcp_endpoint_, kCreditId, raw(header), {}, &messages_->on_their_way);
         !sent)
         end_with(sent.error());
 }
 
-void UcxLink::credit_arrived(const MessageHeader& header) {
+void UcxLink::credit_arrived(const UcxHeader& header) {
     const std::size_t i = (header.position & kTrafficBit) != 0 ? 1 : 0;
     // Checked when it is used: a credit may only grow, and not beyond what was sent.
     std::atomic_ref(region_->credits[i]).store(header.position & ~kTrafficBit, std::memory_order_release);
 }
 
 // One frame or several consecutive ones of the ring. The last one may be shortened by a frame's unused bytes or a filler's lines.
-void UcxLink::frames_arrived(const MessageHeader& header, Bytes bytes) {
+void UcxLink::frames_arrived(const UcxHeader& header, Bytes bytes) {
     const std::size_t i = (header.position & kTrafficBit) != 0 ? 1 : 0;
     const std::uint64_t position = header.position & ~kTrafficBit;
     const std::uint64_t lines = wire::lines_of(bytes.size());
@@ -203,8 +203,8 @@ void UcxLink::announce_sleep(bool asleep) {
 
 void UcxLink::wake_peer() {
     if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) == 0) return;  // rung already
-    static constexpr MessageHeader kNothing{};
-    (void)workers_->worker(Transport::shm)->send(shm_endpoint_, kRingMessage, raw(kNothing), {}, nullptr);
+    static constexpr UcxHeader kNothing{};
+    (void)workers_->worker(Transport::shm)->send(shm_endpoint_, kDoorbellId, raw(kNothing), {}, nullptr);
 }
 
 }  // namespace rove::fabric

@@ -23,12 +23,12 @@ class UcxFabric;
 struct UcxWorkers;
 
 // The header of each message: the link, the ring, and the position in the ring.
-struct MessageHeader {
+struct UcxHeader {
     // The receiver's; unguessable, because every program on this machine can reach a worker's TCP port.
     std::uint64_t token = 0;
     std::uint64_t position = 0;  // line, with the traffic in bit 63; for credits: lines given back
 };
-static_assert(sizeof(MessageHeader) == 16, "a call of 8 bytes stays at 56 on the wire");
+static_assert(sizeof(UcxHeader) == 16, "a call of 8 bytes stays at 56 on the wire");
 inline constexpr std::uint64_t kTrafficBit = std::uint64_t{1} << 63U;
 
 // Coalesced frames (kCoalesceFor) are sent by the next progress() at the latest, or when they have this many bytes: the size that UCX
@@ -36,11 +36,11 @@ inline constexpr std::uint64_t kTrafficBit = std::uint64_t{1} << 63U;
 inline constexpr std::size_t kCoalescedBytesMax = 7 * 1024;
 
 // The memory from which UCX reads the messages of one link.
-struct MessageMemory {
+struct UcxSendMemory {
     MappedRegion mirror;  // the mirror of the peer's rings
     // One header per line of a ring; it is free again when its frame has been credited.
-    std::array<std::vector<MessageHeader>, kTrafficKinds> headers;
-    std::array<std::array<MessageHeader, 32>, kTrafficKinds> credit_headers{};  // at most 8 banks are in transit
+    std::array<std::vector<UcxHeader>, kTrafficKinds> headers;
+    std::array<std::array<UcxHeader, 32>, kTrafficKinds> credit_headers{};  // at most 8 banks are in transit
     unsigned on_their_way = 0;  // messages that UCX has not read yet, which it may do after their link has ended
 };
 
@@ -55,8 +55,8 @@ public:
     void settled() override { file_.close(); }
 
     // Called by the fabric with messages that its workers received for this link.
-    void frames_arrived(const MessageHeader& header, Bytes bytes);
-    void credit_arrived(const MessageHeader& header);
+    void frames_arrived(const UcxHeader& header, Bytes bytes);
+    void credit_arrived(const UcxHeader& header);
     void announce_sleep(bool asleep);
     // Whether it was rung since the sleep was announced.
     [[nodiscard]] bool was_rung() const {
@@ -89,7 +89,7 @@ private:
     MappedRegion remote_;  // direct: the peer's region
     ucp_ep_h shm_endpoint_ = nullptr;
 
-    std::unique_ptr<MessageMemory> messages_;  // null: the lane is direct
+    std::unique_ptr<UcxSendMemory> messages_;  // null: the lane is direct
     ucp_ep_h tcp_endpoint_ = nullptr;
     struct Coalesced {
         std::uint64_t position = 0;  // the position of the first frame

@@ -44,12 +44,12 @@ tl::unexpected<Error> garbled() {
 
 Writer begin_message() {
     Writer out;
-    out.number<MessageBytes>(0);
+    out.number<LengthPrefix>(0);
     return out;
 }
 ByteBuffer end_message(Writer&& out) {
     ByteBuffer message = out.take();
-    const MessageBytes bytes = message.size() - sizeof bytes;
+    const LengthPrefix bytes = message.size() - sizeof bytes;
     std::memcpy(message.data(), &bytes, sizeof bytes);
     return message;
 }
@@ -162,14 +162,14 @@ bool send_message(int socket, Bytes message, const std::function<bool()>& wait_f
 }
 
 void send_gave_up(int socket, std::string_view words) noexcept {
-    const MessageBytes bytes = sizeof(AnswerKind) + words.size();
+    const LengthPrefix bytes = sizeof(AnswerKind) + words.size();
     const auto kind = AnswerKind::gave_up;
     (void)(send_message(socket, std::as_bytes(std::span(&bytes, 1))) &&
            send_message(socket, std::as_bytes(std::span(&kind, 1))) && send_message(socket, as_bytes(words)));
 }
 
 std::optional<ByteBuffer> receive_message(int socket, std::size_t bytes_max) {
-    MessageBytes bytes = 0;
+    LengthPrefix bytes = 0;
     if (!receive_all(socket, &bytes, sizeof bytes) || bytes > bytes_max) return std::nullopt;
     ByteBuffer message(bytes);
     if (!receive_all(socket, message.data(), message.size())) return std::nullopt;

@@ -18,7 +18,7 @@ namespace rove::bitcode {
 inline constexpr std::size_t kQuestionBytesMax = std::size_t{128} << 20;
 inline constexpr std::size_t kAnswerBytesMax = 2 * kObjectBytesMax;
 // The beginning of each message.
-using MessageBytes = std::uint64_t;
+using LengthPrefix = std::uint64_t;
 
 struct Question {
     ByteBuffer bytes;  // contains the request's bitcode
