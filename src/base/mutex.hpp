@@ -67,20 +67,6 @@ private:
     Mutex& mutex_;
 };
 
-// Releases, during its lifetime, a mutex that its thread holds, and takes it again at its end.
-class SCOPED_CAPABILITY Unlocked {
-public:
-    explicit Unlocked(Mutex& mutex) RELEASE(mutex) : mutex_(mutex) { mutex.unlock(); }
-    ~Unlocked() RELEASE() NO_THREAD_SAFETY_ANALYSIS {
-        mutex_.lock();
-    }  // to the compiler, this ends what the constructor did
-    Unlocked(const Unlocked&) = delete;
-    Unlocked& operator=(const Unlocked&) = delete;
-
-private:
-    Mutex& mutex_;
-};
-
 // ---- a lock that guards members of several classes
 //
 // The compiler compares locks by the expressions that name them: it would not know that a part's reference is the mutex of its owner.
@@ -91,10 +77,11 @@ class CAPABILITY("mutex") LockName {};
 template <typename Owner>
 inline constexpr LockName lock_of;
 
-// These correspond to Mutex, MutexLock and Unlocked.
+// These correspond to Mutex and MutexLock.
 template <typename Owner>
 class MutexOf {
 public:
+    using NamedAfter = Owner;  // it is lock_of<Owner>
     constexpr MutexOf() = default;
     MutexOf(const MutexOf&) = delete;
     MutexOf& operator=(const MutexOf&) = delete;
@@ -118,16 +105,31 @@ private:
     MutexOf<Owner>& mutex_;
 };
 
-template <typename Owner>
-class SCOPED_CAPABILITY UnlockedOf {
+// Releases, during its lifetime, a lock that its thread holds, and takes it again at its end, also if an exception is thrown. This one is for locks
+// that have a name (MutexOf, HeldLock). The one for a Mutex differs in what it tells the compiler: that mutex, not a name.
+template <typename Lock>
+class SCOPED_CAPABILITY Unlocked {
 public:
-    explicit UnlockedOf(MutexOf<Owner>& mutex) RELEASE(lock_of<Owner>) : mutex_(mutex) { mutex.unlock(); }
-    ~UnlockedOf() RELEASE() NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }  // as ~Unlocked
-    UnlockedOf(const UnlockedOf&) = delete;
-    UnlockedOf& operator=(const UnlockedOf&) = delete;
+    explicit Unlocked(Lock& lock) RELEASE(lock_of<typename Lock::NamedAfter>) : lock_(lock) { lock.unlock(); }
+    // To the compiler, it ends what the constructor did.
+    ~Unlocked() RELEASE() NO_THREAD_SAFETY_ANALYSIS { lock_.lock(); }
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
 
 private:
-    MutexOf<Owner>& mutex_;
+    Lock& lock_;
+};
+
+template <>
+class SCOPED_CAPABILITY Unlocked<Mutex> {
+public:
+    explicit Unlocked(Mutex& mutex) RELEASE(mutex) : mutex_(mutex) { mutex.unlock(); }
+    ~Unlocked() RELEASE() NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }  // as above
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
+
+private:
+    Mutex& mutex_;
 };
 
 // ---- a lock that several threads may share

@@ -5,7 +5,7 @@
 namespace rove::code {
 
 void CacheLock::wait_for_callbacks() {
-    const UnlockedOf free(mutex_);
+    const Unlocked free(mutex_);
     const MutexLock none_calls_back(calling_back_);
 }
 

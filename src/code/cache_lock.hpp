@@ -21,7 +21,7 @@ class CacheLock {
 public:
     explicit CacheLock(const std::string& node) : node_(node) {}
 
-    // Locked by LockOf and UnlockedOf.
+    // Locked by LockOf and Unlocked.
     [[nodiscard]] MutexOf<CodeCache>& mutex() const { return mutex_; }
 
     // ---- waiting for each other
@@ -67,7 +67,7 @@ private:
 
 template <typename What>
 void CacheLock::call_back(const What& what) {
-    const UnlockedOf free(mutex_);
+    const Unlocked free(mutex_);
     const MutexLock calls(calling_back_);
     const bool stopped = [this] {
         const LockOf look(mutex_);
@@ -88,7 +88,7 @@ std::invoke_result_t<const Work&> CacheLock::or_error(const PackageCode& package
 template <typename Work>
 std::invoke_result_t<const Work&> CacheLock::unlocked(const PackageCode& package, const Work& work) const {
     auto done = [&]() REQUIRES(lock_of<CodeCache>) -> std::invoke_result_t<const Work&> {
-        const UnlockedOf free(mutex_);
+        const Unlocked free(mutex_);
         try {
             return work();
         } catch (const std::exception& error) {

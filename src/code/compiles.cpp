@@ -38,7 +38,7 @@ bool Compiles::do_next() {
         if (!queue_.take_evicted()) return false;
         workers_.begin_work();
         {
-            const UnlockedOf free(lock_.mutex());
+            const Unlocked free(lock_.mutex());
             if (used() != nullptr) used()->free_modules();
         }
         workers_.end_work();
@@ -49,7 +49,7 @@ bool Compiles::do_next() {
     workers_.begin_work();
     compile_one(package);
     workers_.end_work(digest);
-    const UnlockedOf free(lock_.mutex());
+    const Unlocked free(lock_.mutex());
     sort_freed_memory();
     return true;
 }

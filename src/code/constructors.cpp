@@ -25,7 +25,7 @@ Status Constructors::run(PackageCode& package, Duty duty, const std::function<vo
     package.constructing = true;
     package.constructing_since = Clock::now();
     Status done = [&]() REQUIRES(lock_of<CodeCache>) {
-        const UnlockedOf free(lock_.mutex());
+        const Unlocked free(lock_.mutex());
         return run_in(*mine, package, constructors);
     }();
     --running_;

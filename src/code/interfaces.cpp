@@ -23,7 +23,7 @@ Result<LoadReport> Interfaces::link(PackageCode& package) {
     }
     // A peer must not replace names that the node itself uses (rove_*, the C and C++ libraries) for the functions of other peers.
     if (!package.resident) {
-        const UnlockedOf free(lock_.mutex());
+        const Unlocked free(lock_.mutex());
         for (const std::string& name : manifest.exports) {
             if (!symbols_.is_of_process(name)) continue;
             names.erase(name);

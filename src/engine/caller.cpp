@@ -316,7 +316,7 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
             return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone()));
         const std::string address = peer->identity().address;
         const Result<PeerPointer> met = [&]() REQUIRES(lock_of<EngineLock>) {
-            const HeldLock::Released free(lock);
+            const Unlocked free(lock);
             return meet_(address, peer, deadline);
         }();
         if (!met) return tl::unexpected<Error>(met.error());

@@ -139,7 +139,7 @@ Status Caller::wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) {
 Status Caller::keep_apart(Lock& lock, LargeSend& sent) {
     ROVE_TRY(LargeBytes copy, spare_memory_->take(sent.payload.size()));
     {
-        const HeldLock::Released free(lock);
+        const Unlocked free(lock);
         (void)sent.payload.each_part(wire::kPartBytesMax, [&copy](std::size_t offset, Bytes piece) {
             std::memcpy(copy.data() + offset, piece.data(), piece.size());
             return true;

@@ -199,7 +199,7 @@ unsigned Turns::give_back_memory(Lead::Turn& turn, TimePoint now) {
     if (at_work || dropped) housekeeping_.hurry();
     std::vector<ByteBuffer> some = link_ends_.dropped().some();
     {
-        const HeldLock::Released free(turn.lock);
+        const Unlocked free(turn.lock);
         some.clear();
         for (Service* const service : services_)
             if (service->has_work()) service->work();

@@ -53,6 +53,7 @@ inline void engine_lock_is_held() ASSERT_HELD(lock_of<EngineLock>) {}
 // The lock, as the thread that holds it passes it to functions that release it temporarily. Such a function REQUIRES(lock_of<EngineLock>).
 class HeldLock {
 public:
+    using NamedAfter = EngineLock;  // for Unlocked
     explicit HeldLock(EngineLock& mutex) : mutex_(mutex) {}
     HeldLock(const HeldLock&) = delete;
     HeldLock& operator=(const HeldLock&) = delete;
@@ -73,20 +74,6 @@ public:
         mutex_.let_in();
         lock();
     }
-
-    // Releases the lock during its lifetime, and takes it again at the end, also if an exception is thrown.
-    class SCOPED_CAPABILITY Released {
-    public:
-        explicit Released(HeldLock& held) RELEASE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS : held_(held) {
-            held.unlock();
-        }
-        ~Released() RELEASE() NO_THREAD_SAFETY_ANALYSIS { held_.lock(); }  // as ~Unlocked (base/mutex.hpp)
-        Released(const Released&) = delete;
-        Released& operator=(const Released&) = delete;
-
-    private:
-        HeldLock& held_;
-    };
 
 private:
     friend class Hold;

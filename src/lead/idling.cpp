@@ -60,7 +60,7 @@ bool Idling::look_for_room(LeadTurn& turn) {
 bool Idling::look_unlocked(LeadTurn& turn, unsigned turns) {
     baton_.pause();
     const bool arrived = [&]() REQUIRES(lock_of<EngineLock>) {
-        const HeldLock::Released free(turn.lock);
+        const Unlocked free(turn.lock);
         return rove::spin(turn.awaited, wakes_.attention(), turns);
     }();
     (void)baton_.resume(turn.baton);
@@ -82,7 +82,7 @@ bool Idling::yield(LeadTurn& turn) {
     baton_.pause();
     bool arrived = false;
     {
-        const HeldLock::Released free(turn.lock);
+        const Unlocked free(turn.lock);
         sched_yield();
         arrived = turn.awaited.arrived() || is_wanted();
     }
@@ -99,7 +99,7 @@ void Idling::sleep(LeadTurn& turn, Deadline deadline) {
         if (rest.restless) no_later(Clock::now() + kShortSleep);
         baton_.fall_asleep();
         {
-            const HeldLock::Released free(turn.lock);
+            const Unlocked free(turn.lock);
             wakes_.sleep(deadline);
         }
         wakes_.tell(baton_.wake_up());

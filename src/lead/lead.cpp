@@ -64,7 +64,7 @@ void Lead::make_way(Turn& turn) {
     if (!mutex_.is_wanted()) return;
     baton_.pause();
     {
-        const HeldLock::Released free(turn.lock);
+        const Unlocked free(turn.lock);
         mutex_.let_in();
     }
     (void)baton_.resume(turn.baton);

@@ -21,7 +21,7 @@ unsigned Runner::lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) {
 
 unsigned Runner::poll(Lock& lock, std::chrono::milliseconds wait) {
     if (Runner* const other = elsewhere()) {
-        const HeldLock::Released free(lock);
+        const Unlocked free(lock);
         const Hold hold(other->lead_.mutex());
         other->step_aside();
         other->lead_.leave_to_others();
@@ -47,7 +47,7 @@ bool Runner::step_aside() {
 void Runner::look_once(Lock& lock) {
     if (!ThreadRuns::is_in_any() && own_threads_.count() > 0) return;
     if (Runner* const other = elsewhere()) {
-        const HeldLock::Released free(lock);
+        const Unlocked free(lock);
         Hold hold(other->lead_.mutex());
         other->look_once(hold.lock());
     }
@@ -70,7 +70,7 @@ unsigned Runner::depth() const {
 // This engine treats the thread as if it waited quietly: another thread is made in its place. If too many are, it keeps its place among the
 // functions that run long.
 Runner::Absence Runner::leave(Lock& other) {
-    const HeldLock::Released free(other);
+    const Unlocked free(other);
     const Hold hold(lead_.mutex());
     Run& run = *ThreadRuns::top_.run;
     step_aside();
@@ -82,7 +82,7 @@ Runner::Absence Runner::leave(Lock& other) {
 }
 
 void Runner::come_back(const Absence& from, Lock& other) {
-    const HeldLock::Released free(other);
+    const Unlocked free(other);
     const Hold hold(lead_.mutex());
     Run& run = *ThreadRuns::top_.run;
     if (from.of_place) take_place(run);
@@ -104,7 +104,7 @@ void Runner::serve_beneath(Lock& lock, const Manner& manner) {
     if (quiet) ThreadRuns::forbid_nesting(1);
     ThreadRuns::Within in = ThreadRuns::innermost();
     while (Runner* const unserved = next_unserved(in)) {
-        const HeldLock::Released free(lock);
+        const Unlocked free(lock);
         Hold hold(unserved->lead_.mutex());
         unserved->look_once(hold.lock());
     }

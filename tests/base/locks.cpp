@@ -76,7 +76,7 @@ public:
     }
     int of_freed(const Part& part) {
         const LockOf lock(mutex_);
-        const UnlockedOf free(mutex_);
+        const Unlocked free(mutex_);
         return part.size();  // expected-warning {{calling function 'size' requires holding mutex 'lock_of'}}
     }
     int under(MutexOf<OtherTable>& other, const Part& part) {
@@ -132,6 +132,10 @@ public:
         const Hold again(lock_);  // expected-warning {{acquiring mutex 'lock_of' that is already held}}
         // expected-note@-2 {{mutex acquired here}}
         return steps_;
+    }
+    int while_released(HeldLock& lock) REQUIRES(lock_of<EngineLock>) {
+        const Unlocked free(lock);
+        return steps_;  // expected-warning {{reading variable 'steps_' requires holding mutex 'lock_of'}}
     }
     void let_in_under_it() {
         const Hold hold(lock_);

@@ -90,7 +90,7 @@ TEST_F(CacheLockTest, WhoWaitsForCallbacksWaitsForTheirEnd) {
     word.set_value();
     lock_.wait_for_callbacks();
     EXPECT_TRUE(ended);
-    const UnlockedOf free(mutex_);
+    const Unlocked free(mutex_);
     calls.wait();
 }
 

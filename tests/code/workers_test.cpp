@@ -106,7 +106,7 @@ TEST_F(WorkersTest, OneThatHandsItsDutyOverEndsAfterItsPiece) {
         give(Duty::images, [&] {
             told.end = end;
             ASSERT_TRUE(workers_.hand_over(Duty::images, *package));
-            const UnlockedOf free(mutex_);
+            const Unlocked free(mutex_);
             word.get_future().wait();
         });
         give(Duty::images);
@@ -128,13 +128,13 @@ TEST_F(WorkersTest, StopWaitsForThePieceThatIsUnderWay) {
     give(Duty::images, [&] {
         begun.set_value();
         while (!lock_.has_stopped()) lock_.wait();
-        const UnlockedOf free(mutex_);
+        const Unlocked free(mutex_);
         std::this_thread::yield();
     });
     give(Duty::images);
     ASSERT_TRUE(workers_.start(Duty::images));
     {
-        const UnlockedOf free(mutex_);
+        const Unlocked free(mutex_);
         ASSERT_TRUE(comes(begun));
     }
     workers_.stop(Clock::now() + kPatience);
@@ -153,7 +153,7 @@ TEST_F(WorkersTest, OneThatGoesOnIsAbandonedWithAllThatItUses) {
         const LockOf lock(mutex_);
         give(Duty::bitcode, [&] {
             begun.set_value();
-            const UnlockedOf free(mutex_);
+            const Unlocked free(mutex_);
             word.get_future().wait();
         });
         ASSERT_TRUE(workers_.start(Duty::bitcode));

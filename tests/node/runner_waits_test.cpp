@@ -67,13 +67,13 @@ TEST_F(RunnerWaits, WhoWaitsIsToldByWhoeverLeads) {
         });
     });
     {
-        const HeldLock::Released free(hold.lock());
+        const Unlocked free(hold.lock());
         EXPECT_TRUE(soon([&] { return looks > 1; }));
     }
     done = true;
     lead_.tell_waiting();
     {
-        const HeldLock::Released free(hold.lock());
+        const Unlocked free(hold.lock());
         waits.join();
     }
     EXPECT_TRUE(was_done);
@@ -205,7 +205,7 @@ TEST_F(RunnerWaits, TheEndEndsAllWaits) {
     lead_.wake();
     lead_.tell_waiting();
     {
-        const HeldLock::Released free(hold.lock());
+        const Unlocked free(hold.lock());
         waiting.join();
     }
     EXPECT_FALSE(was_done);
@@ -235,7 +235,7 @@ TEST_F(RunnerElsewhere, WhatWaitsThereLeadsHereNoMoreAndHasNoPlace) {
     rove::Run one{.function = &function("one")};
     run(one, [&] {
         EXPECT_TRUE(wait_there([&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
-            const HeldLock::Released free(turn.lock);
+            const Unlocked free(turn.lock);
             const Hold here(lead_.mutex());
             EXPECT_TRUE(one.waits);
             EXPECT_TRUE(one.handed_over);
@@ -394,13 +394,13 @@ TEST_F(RunnerWaits, APollBesideALeaderWaitsForTheLead) {
         handled = runner_.poll(polling.lock(), 20'000ms);
     });
     {
-        const HeldLock::Released free(hold.lock());
+        const Unlocked free(hold.lock());
         std::this_thread::sleep_for(2ms);
     }
     EXPECT_NE(idle_.work_once, nullptr) << "two threads would lead";
     lead_.give(turn);
     {
-        const HeldLock::Released free(hold.lock());
+        const Unlocked free(hold.lock());
         polls.join();
     }
     EXPECT_EQ(handled, 1U);
