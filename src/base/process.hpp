@@ -3,6 +3,9 @@
 // A program is in a process group of its own, so that what it starts ends with it, and it is killed when the thread that started it ends,
 // for whatever reason. A signal of the terminal (Ctrl-C) therefore reaches this process only, which ends its programs.
 //
+// A Process is a child: wait() and SIGCHLD of the whole process report it. The processes that compile bitcode in programs that use Rove must not
+// be children, so they have a launcher of their own (bitcode/node/process/process.hpp), which gives no output and no exit status.
+//
 // Threads: any; a Process is used by one at a time.
 //
 // Invariant: a program that has ended is reaped by ~Process, so until then no other process has its number, or its group's. It does not hold

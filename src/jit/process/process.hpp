@@ -1,4 +1,7 @@
 // The processes that compile bitcode for this one (serve.hpp).
+//
+// They are not started by base/process.hpp, because its programs are children of this process: the wait() and SIGCHLD of a program that uses
+// Rove would report them, and fork() takes milliseconds if a process has much memory.
 #pragma once
 
 #include <sys/types.h>
