@@ -1,6 +1,9 @@
 // A node's records of code that is being sent to it or by it, each bounded: packages that peers have received, pieces that are being
 // reassembled, and requests for code.
 //
+// InParts does not count these pieces: it refuses what does not begin where the last part ended, as one sender sends each part once. A copy of an
+// item that was sent for another reason repeats pieces that are here, and is no error.
+//
 // Threads: under the engine's lock.
 //
 // Invariants: a CodeArrival's bytes() is what its items were announced with, and the sum over all peers (`bytes_of_all`) is what has arrived of

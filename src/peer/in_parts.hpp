@@ -1,5 +1,5 @@
-// InParts: how much has arrived of a payload or a result that one sender sends in parts, one after the other. (Code has its own rule, because
-// several copies of it may arrive at once: CodeArrival.)
+// InParts: how much has arrived of a payload or a result that one sender sends in parts, one after the other. (Items of
+// packages have a rule of their own, because several copies of one may arrive at once: CodeArrival.)
 //
 // Threads: those of the object that has it. Invariant: arrived() bytes have arrived, without a gap, and they are at most total().
 #pragma once
