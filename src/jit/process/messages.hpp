@@ -17,7 +17,7 @@ namespace rove::bitcode {
 // Bitcode has 64 MiB at most; names are added to it, and to an object.
 inline constexpr std::size_t kQuestionBytesMax = std::size_t{128} << 20;
 inline constexpr std::size_t kAnswerBytesMax = 2 * kObjectBytesMax;
-// The beginning of each message.
+// Precedes each question and each answer.
 using LengthPrefix = std::uint64_t;
 
 struct Question {
