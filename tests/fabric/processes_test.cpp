@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 
 #include "base/process.hpp"
 #include "fabrics.hpp"
@@ -40,10 +41,16 @@ public:
         if (write(process_.in().number(), &size, sizeof size) != sizeof size ||
             write(process_.in().number(), link.offer().data(), size) != size)
             return false;
-        std::uint32_t theirs = 0;
-        if (!read_all(&theirs, sizeof theirs) || theirs > wire::control::kOfferBytesMax) return false;
-        ByteBuffer offer(theirs);
-        return read_all(offer.data(), theirs) && link.connect(offer).has_value();
+        const std::optional<ByteBuffer> theirs = take_offer();
+        return theirs && link.connect(*theirs).has_value();
+    }
+    // It has not seen the other end's then.
+    [[nodiscard]] std::optional<ByteBuffer> take_offer() {
+        std::uint32_t size = 0;
+        if (!read_all(&size, sizeof size) || size > wire::control::kOfferBytesMax) return std::nullopt;
+        ByteBuffer offer(size);
+        if (!read_all(offer.data(), size)) return std::nullopt;
+        return offer;
     }
     void kill_it() { process_ = {}; }
     // Its exit status, once it has ended: it does when its input ends.
@@ -136,6 +143,27 @@ TEST_P(Processes, APeerThatIsKilledHurtsNobody) {
         EXPECT_EQ(tcp, link->broken() != nullptr) << round;
     }
     // The fabric itself is as good as new.
+    PeerProcess peer = open_peer();
+    ASSERT_TRUE(peer.meet(*link));
+    EXPECT_TRUE(call(0, 8));
+}
+
+class ProcessesThatShareMemory : public Processes {};
+// Over the others an offer is an address, and that nobody is there is noticed later.
+INSTANTIATE_TEST_SUITE_P(On, ProcessesThatShareMemory, testing::Values("direct", "ucx_shm"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(ProcessesThatShareMemory, AnOfferOfAPeerThatIsKilledBeforeItIsMetIsRefused) {
+    for (unsigned round = 0; round < 3; ++round) {
+        PeerProcess peer = open_peer();
+        const std::optional<ByteBuffer> offer = peer.take_offer();
+        ASSERT_TRUE(offer);
+        peer.kill_it();
+        const Status status = link->connect(*offer);
+        ASSERT_FALSE(status);
+        EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << status.error().message();
+        EXPECT_EQ(Lane::none, link->lane());
+    }
     PeerProcess peer = open_peer();
     ASSERT_TRUE(peer.meet(*link));
     EXPECT_TRUE(call(0, 8));
