@@ -77,6 +77,8 @@ Ran run(const std::vector<std::string>& command, std::chrono::seconds limit) {
 }
 
 std::string package(const std::string& source, const std::vector<std::string>& flags, const std::string& name) {
+    if (source == "basics.c" && flags.empty() && name.empty())  // the build has made it (CMakeLists.txt)
+        return from_environment("ROVE_BUILD_DIR", "build/release") + "/packages/basics.rove";
     static std::map<std::string, std::string> built;
     std::string key = source + "|" + name;
     for (const std::string& flag : flags) key += "|" + flag;

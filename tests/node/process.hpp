@@ -24,7 +24,7 @@ namespace rove::test {
 // fork(), which never gives -1: to kill(), -1 names every process of this user.
 [[nodiscard]] pid_t fork_or_throw();
 
-// Builds tests/packages/SOURCE once per set of flags, and gives the package's path.
+// Builds tests/packages/SOURCE once per set of flags, and gives the package's path: a file that others may be reading.
 [[nodiscard]] std::string package(const std::string& source, const std::vector<std::string>& flags = {},
                                   const std::string& name = {});
 
