@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 std::atomic<bool> go_on{false};
-std::atomic<int> depth{0}, deepest{0}, ended{0};
+std::atomic<int> depth{0}, deepest{0}, ended{0}, asked_at_the_bound{0};
 
 // How many of them are in a thread, while it lives.
 struct Deeper {
@@ -50,7 +50,10 @@ void ask_caller(Here& here, bool at_all) {
     if (!at_all) return;
     const Deeper deeper;
     Call<void> call = here.caller().async(fn<wait_until_told>);
-    while (!call.done()) std::this_thread::yield();
+    while (!call.done()) {
+        if (depth >= static_cast<int>(kNestedMax)) ++asked_at_the_bound;
+        std::this_thread::yield();
+    }
     call.get();
 }
 
@@ -95,7 +98,7 @@ TEST_P(Deep, CallbacksThatWaitEnd) {
 bool functions_that_ask_end(const TestFabric& on, const NodeOptions& of_server, const NodeOptions& of_caller) {
     constexpr int kMany = 5'000;
     go_on = false;
-    depth = deepest = ended = 0;
+    depth = deepest = ended = asked_at_the_bound = 0;
     Node server(on.start(of_server));
     Node caller(on.start(of_caller));
     const Peer peer = caller.connect(server.address());
@@ -104,7 +107,7 @@ bool functions_that_ask_end(const TestFabric& on, const NodeOptions& of_server, 
         for (int i = 0; i < kMany; ++i) peer.post(fn<ask_caller>, true);
     });
     const bool nested = soon([] { return depth >= static_cast<int>(kNestedMax); }, 5s);
-    std::this_thread::sleep_for(200ms);
+    if (nested) EXPECT_TRUE(soon([] { return asked_at_the_bound >= 1000; })) << "each could have run one more";
     if (of_server.threads == 1) EXPECT_LE(deepest, static_cast<int>(kNestedMax) + 1);
     go_on = true;
     posts.join();
