@@ -13,12 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Way {
-    FabricChoice fabric;
-    bool own_thread;
-};
-
-class Ends : public testing::TestWithParam<Way> {
+class Ends : public testing::TestWithParam<std::tuple<TestFabric, bool>> {
 protected:
     // State of threads that the test does not join: a thread that is never notified outlives it.
     struct Told {
@@ -27,12 +22,14 @@ protected:
     static NodeOptions options(bool listens) {
         (void)scratch();
         NodeOptions options;
-        options.fabric = GetParam().fabric;
+        options.fabric = fabric();
         options.log = "error";
-        options.own_thread = !listens && GetParam().own_thread;
+        options.own_thread = !listens && has_own_thread();
         if (listens) options.listen = "127.0.0.1:0";
         return options;
     }
+    [[nodiscard]] static const TestFabric& fabric() { return std::get<TestFabric>(GetParam()); }
+    [[nodiscard]] static bool has_own_thread() { return std::get<bool>(GetParam()); }
     void wait_in_a_thread(const std::function<void()>& work) {
         std::thread([told = told_, work] {
             try {
@@ -53,18 +50,16 @@ protected:
         EXPECT_EQ(told_->cancelled, threads_);
     }
 
-    Node server_{options(true)};  // never answers: nobody drives it
-    std::unique_ptr<Node> node_ = std::make_unique<Node>(options(false));
+    Node server_ = fabric().start(options(true));  // never answers: nobody drives it
+    std::unique_ptr<Node> node_ = std::make_unique<Node>(fabric().start(options(false)));
     Peer peer_ = node_->connect(server_.address());
     std::shared_ptr<Told> told_ = std::make_shared<Told>();
     int threads_ = 0;
 };
-INSTANTIATE_TEST_SUITE_P(All, Ends,
-                         testing::Values(Way{FabricChoice::shm, true}, Way{FabricChoice::shm, false},
-                                         Way{FabricChoice::tcp, true}, Way{FabricChoice::tcp, false}),
-                         [](const testing::TestParamInfo<Way>& info) {
-                             return std::string(info.param.fabric == FabricChoice::shm ? "shm" : "tcp") +
-                                    (info.param.own_thread ? "_own" : "_driven");
+INSTANTIATE_TEST_SUITE_P(Fabrics, Ends, testing::Combine(testing::ValuesIn(kFabrics), testing::Bool()),
+                         [](const auto& info) {
+                             return std::string(std::get<0>(info.param).name) +
+                                    (std::get<1>(info.param) ? "_own" : "_driven");
                          });
 
 Task<int> twice(Peer peer) {
@@ -107,7 +102,7 @@ TEST_P(Ends, CallsCallbacksWhileOthersWait) {
 TEST_P(Ends, TellsAllWhereItIsGivenNoTime) {
     NodeOptions hasty = options(false);
     hasty.grace = 0ms;
-    node_ = std::make_unique<Node>(hasty);
+    node_ = std::make_unique<Node>(fabric().start(hasty));
     const Peer peer = node_->connect(server_.address());
     for (int i = 0; i < 3; ++i)
         peer.async([] { return 1; }).then([told = told_](const Call<int>&) { ++told->callbacks; });
@@ -123,7 +118,7 @@ TEST_P(Ends, TellsTheOthersWhereACallbackDoesNotReturn) {
     NodeOptions hasty = options(false);
     hasty.grace = 200ms;
     hasty.log = "off";  // of what does not return
-    node_ = std::make_unique<Node>(hasty);
+    node_ = std::make_unique<Node>(fabric().start(hasty));
     const Peer peer = node_->connect(server_.address());
     const auto go_on = std::make_shared<std::atomic<bool>>(false);
     for (int i = 0; i < 2; ++i) {
@@ -150,7 +145,7 @@ TEST_P(Ends, TellsTheOthersWhereACallbackThatItTellsDoesNotReturn) {
     NodeOptions hasty = options(false);
     hasty.grace = 200ms;
     hasty.log = "off";  // of what does not return
-    node_ = std::make_unique<Node>(hasty);
+    node_ = std::make_unique<Node>(fabric().start(hasty));
     const Peer peer = node_->connect(server_.address());
     const auto go_on = std::make_shared<std::atomic<bool>>(false);
     for (int i = 0; i < 3; ++i)
@@ -169,10 +164,10 @@ TEST_P(Ends, TellsTheOthersWhereACallbackThatItTellsDoesNotReturn) {
 
 // A callback may end its own node. The node waits for others, and says nothing of the one that ends it.
 TEST_P(Ends, InItsOwnCallbackWithoutAWord) {
-    Node answers({.listen = "127.0.0.1:0", .fabric = GetParam().fabric, .log = "error"});
+    Node answers = fabric().start({.listen = "127.0.0.1:0", .fabric = fabric(), .log = "error"});
     NodeOptions hasty = options(false);
     hasty.grace = 500ms;
-    node_ = std::make_unique<Node>(hasty);
+    node_ = std::make_unique<Node>(fabric().start(hasty));
     const Peer peer = node_->connect(answers.address()), silent = node_->connect(server_.address());
     silent.async([] { return 1; }).then([told = told_](const Call<int>&) { ++told->callbacks; });
     Call<int> last = silent.async([] { return 1; });  // the node stays until this is gone, whoever drives it
@@ -182,7 +177,7 @@ TEST_P(Ends, InItsOwnCallbackWithoutAWord) {
         ++told->others;
     });
     EXPECT_TRUE(soon([&] {
-        if (!GetParam().own_thread) (void)last.done();
+        if (!has_own_thread()) (void)last.done();
         return told_->others == 1;
     }));
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

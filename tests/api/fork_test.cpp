@@ -55,6 +55,7 @@ protected:
         return false;
     }
 };
+// The child of a fork is another process.
 ROVE_ON_FABRICS_OF_PROCESSES(Forks);
 
 TEST_P(Forks, TheChildsCallsFailAndTheParentGoesOn) {

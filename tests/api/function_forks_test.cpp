@@ -123,7 +123,8 @@ protected:
         runs = 0;
     }
 };
-ROVE_ON_FABRICS_OF_PROCESSES(FunctionForks);
+// Some take seconds.
+ROVE_ON_FABRICS_WITH_ONE_SEED(FunctionForks);
 
 TEST_P(FunctionForks, AChildThatReturnsOrThrowsOrRepliesEnds) {
     for (int i = 1; i <= 9; i += 3) {
@@ -170,7 +171,7 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadFailsAndTheNodeGoesOn) {
 TEST_P(FunctionForks, AFunctionThatEndsItsThreadEndsThoseThatWaitBeneathIt) {
     NodeOptions one = options(true);
     one.threads = 1;
-    auto server = std::make_unique<Node>(one);
+    auto server = std::make_unique<Node>(started(one));
     const Peer to = node_->connect(server->address());
     napping = 0;
     stop = false;
@@ -197,7 +198,7 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadGivesThePlacesBeneathItBack) {
     NodeOptions wide = options(), two = options(true);
     wide.threads = 8;  // it runs what the polls ask about
     two.threads = 2;
-    Node server(two), client(wide);
+    Node server(started(two)), client(started(wide));
     const Peer to = client.connect(server.address());
     to.sync(within(30s), fn<poll_for_nap_on_if>, false);
     to.sync(within(30s), fn<end_thread_if>, false);             // both are known to be short
@@ -273,7 +274,7 @@ TEST_P(FunctionForks, AProgramsThreadThatEndsWhereItWaitsKeepsNobody) {
         NodeOptions mine = options();
         mine.own_thread = i > 0;
         mine.grace = 20s;
-        auto client = std::make_unique<Node>(mine);
+        auto client = std::make_unique<Node>(started(mine));
         const Peer to = client->connect(server_->address());
         stop = false;
         napping = 0;
@@ -312,7 +313,7 @@ Task<int> end_thread_in_coroutine(Peer peer, std::atomic<bool>& runs_there) {
 TEST_P(FunctionForks, ACoroutineThatEndsItsThreadIsKept) {
     NodeOptions mine = options();
     mine.own_thread = false;
-    Node client(mine);
+    Node client(started(mine));
     const Peer to = client.connect(server_->address());
     std::atomic<bool> runs_there{false};
     std::thread([&, to] { (void)sync_wait(end_thread_in_coroutine(to, runs_there)); }).detach();
@@ -329,8 +330,8 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadKeepsNothing) {
 
     NodeOptions few = options(true);
     few.threads = 2;
-    Node server(few);
-    Node caller(options());
+    Node server(started(few));
+    Node caller(started(options()));
     const Peer to = caller.connect(server.address());
     napping = 0;
     told = true;

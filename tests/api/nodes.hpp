@@ -60,13 +60,4 @@ void call_back(const Peer& peer, Callback callback) {
     may_answer = true;
 }
 
-inline std::string fabric_name(const testing::TestParamInfo<TestFabric>& info) {
-    return info.param.name;
-}
-#define ROVE_ON_FABRICS(suite) INSTANTIATE_TEST_SUITE_P(Fabrics, suite, testing::ValuesIn(kFabrics), fabric_name)
-#define ROVE_ON_FABRICS_AND_SEEDS(suite) \
-    INSTANTIATE_TEST_SUITE_P(Fabrics, suite, testing::ValuesIn(kFabricsAndSeeds), fabric_name)
-#define ROVE_ON_FABRICS_OF_PROCESSES(suite) \
-    INSTANTIATE_TEST_SUITE_P(Fabrics, suite, testing::ValuesIn(kFabricsOfProcesses), fabric_name)
-
 }  // namespace rove::test

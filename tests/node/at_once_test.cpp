@@ -29,10 +29,10 @@ protected:
     void SetUp() override {
         NodeOptions by_hand = options(true);
         by_hand.own_thread = false;
-        server_ = std::make_unique<Node>(by_hand);
+        server_ = std::make_unique<Node>(started(by_hand));
         NodeOptions joining = options(true);
         joining.join = server_->address();
-        node_ = std::make_unique<Node>(joining);
+        node_ = std::make_unique<Node>(started(joining));
         peer_ = std::make_unique<Peer>(node_->connect(server_->address()));
         back_ = detail::Inside::state(*peer_)->my_id();
         EXPECT_EQ(text(polled([&] { return begin("warm").get(); })), "warm");
@@ -43,9 +43,13 @@ protected:
     // What the server finds in its mailbox, and leaves there.
     [[nodiscard]] wire::FrameHeader call_that_came() const {
         const Peer to_client = client();
-        const Hold hold(detail::Inside::core(to_client)->first_engine().lock());
+        Engine& engine = detail::Inside::core(to_client)->first_engine();
         wire::Frame frame;
-        EXPECT_TRUE(detail::Inside::state(to_client)->link()->next(Traffic::calls, frame));
+        EXPECT_TRUE(soon([&] {
+            (void)EngineView::progress(engine);
+            const Hold hold(engine.lock());
+            return detail::Inside::state(to_client)->link()->next(Traffic::calls, frame);
+        }));
         return frame.header;
     }
     void reply_with(wire::FrameHeader header) const {
@@ -59,7 +63,7 @@ protected:
     Package package_ = Package::open(package("basics.c"));
     NodeId back_ = kNoNode;
 };
-INSTANTIATE_TEST_SUITE_P(Fabrics, AtOnce, testing::Values(kShm), fabric_name);
+ROVE_ON_FABRICS(AtOnce);
 
 TEST_P(AtOnce, AReplyToAnotherCallIsNotTaken) {
     std::array<std::byte, 16> into{};

@@ -197,7 +197,7 @@ TEST_P(Calls, ConnectingTwiceGivesTheSameLink) {
     EXPECT_EQ(again.counters().frames_sent, peer_->counters().frames_sent);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, Calls, testing::ValuesIn(kFabrics), [](const auto& info) { return info.param.name; });
+ROVE_ON_FABRICS(Calls);
 
 }  // namespace
 }  // namespace rove::test

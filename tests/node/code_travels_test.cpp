@@ -39,7 +39,7 @@ protected:
         return GetParam().start(std::move(options));
     }
 };
-ROVE_ON_FABRICS_AND_SEEDS(CodeTravels);
+ROVE_ON_FABRICS(CodeTravels);
 
 TEST_P(CodeTravels, ImageAtOnceBitcodeBehindItOneSetOfStatics) {
     const Server server(GetParam());
@@ -285,7 +285,7 @@ protected:
     std::vector<std::unique_ptr<Node>> clients_;
 };
 // Each takes two seconds.
-INSTANTIATE_TEST_SUITE_P(Fabrics, CodeOfWaitingCalls, testing::Values(kChaos, kShm, kTcp), fabric_name);
+ROVE_ON_FABRICS_WITH_ONE_SEED(CodeOfWaitingCalls);
 
 TEST_P(CodeOfWaitingCalls, IsAskedForAgain) {
     std::vector<RawCall> held = keep_threads();
@@ -326,7 +326,7 @@ TEST_P(CodeOfWaitingCalls, IsFoundByAHandleThatWasForgottenMeanwhile) {
 // ---- interfaces
 
 class Interfaces : public CodeTravels {};
-ROVE_ON_FABRICS_AND_SEEDS(Interfaces);
+ROVE_ON_FABRICS(Interfaces);
 
 struct Shelf {
     long label, value, salt;

@@ -113,6 +113,9 @@ protected:
     }
 };
 ROVE_ON_FABRICS(Dependable);
+// Each waits for some seconds until a bound of time is over.
+class DependableInSeconds : public Dependable {};
+ROVE_ON_FABRICS_WITH_ONE_SEED(DependableInSeconds);
 
 TEST_P(Dependable, ACallRunsOnceWhoeverComesAndGoes) {
     while_others_come_and_go([&] {
@@ -231,7 +234,7 @@ TEST_P(Dependable, ManyResultsWaitForACallerThatDoesSomethingElse) {
     std::vector<Call<std::vector<char>>> calls;
     made_bytes = 0;
     for (int i = 0; i < 500; ++i) calls.push_back(slow.async(fn<make>, std::uint64_t{250'000}));
-    if (std::string_view(GetParam().name) != kChaos.name)  // which sends the calls when their node is next awake
+    if (!GetParam().is_chaos())  // which sends the calls when their node is next awake
         EXPECT_TRUE(soon([] { return made_bytes > kBacklogBytes; })) << "as many as may wait";
     EXPECT_EQ(peer().sync(within(20s), fn<add>, 1, 2), 3) << "others are served meanwhile";
     for (auto& call : calls) ASSERT_EQ(call.get().size(), 250'000U);
@@ -323,7 +326,7 @@ int wait_for_ever(Here& here) {
     ++begun;
     return here.caller().sync(fn<sum_late>, std::span<const char>()) != 0 ? 1 : 0;
 }
-TEST_P(Dependable, ANodeEndsWithinItsGraceWhateverItsFunctionsWaitFor) {
+TEST_P(DependableInSeconds, ANodeEndsWithinItsGraceWhateverItsFunctionsWaitFor) {
     for (const unsigned threads : {1U, 4U}) {
         begun = returned = 0;
         go_on = false;
@@ -417,7 +420,7 @@ TEST_P(Dependable, AFunctionMayHoldALockWhereNothingNests) {
     peer().sync(no_nesting(fn<call_back_locked>), 20);
     EXPECT_TRUE(soon([] { return runs == 1; }));
 }
-TEST_P(Dependable, AFunctionThatWaitsForTheOneBeneathItIsReported) {
+TEST_P(DependableInSeconds, AFunctionThatWaitsForTheOneBeneathItIsReported) {
     for (const unsigned threads : {1U, 4U}) {  // with one nobody watches the leader
         begun = runs = 0;
         NodeOptions listening = options(true);
@@ -446,7 +449,7 @@ void ask_the_caller(Here& here) {
     while (!call.done()) std::this_thread::sleep_for(1ms);
 }
 // It waits for a call as well.
-TEST_P(Dependable, AFunctionThatAsksOnTopOfAnotherIsNotReported) {
+TEST_P(DependableInSeconds, AFunctionThatAsksOnTopOfAnotherIsNotReported) {
     NodeOptions listening = options(true);
     listening.log = "warn";
     listening.threads = 1;

@@ -41,6 +41,17 @@ struct EngineView {
         int looks = 0;
         (void)engine.runner_.wait_until(hold.lock(), std::nullopt, [&looks] { return ++looks > 1; });
     }
+    // Lets the fabric send and receive; nothing is served. True: something has happened.
+    static bool progress(Engine& engine) {
+        const Hold hold(engine.lock());
+        return engine.fabric_->progress() > 0;
+    }
+    // Carries to the peers' mailboxes what this engine has published and its fabric carries only as its node works: as chaos does.
+    // Streams have sent it already.
+    static void carry(Engine& engine) {
+        if (engine.fabric().has_streams()) return;
+        while (progress(engine)) continue;
+    }
     // Threads that wait until they may send.
     static std::size_t waits_for_room(Engine& engine) {
         const Hold hold(engine.lock());

@@ -2,10 +2,13 @@
 // and chaos (src/fabric/loopback) the nodes of this one.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -31,6 +34,7 @@ struct TestFabric {
         return choice;
     }  // NOLINT(google-explicit-constructor): NodeOptions::fabric
     [[nodiscard]] constexpr bool joins_processes() const { return opens_in_test == nullptr; }
+    [[nodiscard]] constexpr bool is_chaos() const { return !joins_processes() && lane == "message"; }
     // A node over it. Throws what Node does.
     [[nodiscard]] Node start(NodeOptions options) const;
 };
@@ -49,11 +53,24 @@ inline constexpr TestFabric kShm{.name = "shm", .lane = "direct", .choice = Fabr
 inline constexpr TestFabric kTcp{.name = "tcp", .lane = "message", .choice = FabricChoice::tcp};
 inline constexpr TestFabric kUcx{.name = "ucx", .lane = "direct", .choice = FabricChoice::ucx};
 
-// Not kChaosThatCuts: there a call may end as disconnected.
-inline constexpr std::array kFabrics{kLoopback, kChaos, kShm, kTcp};
-// The same with several seeds, for suites of which no test takes a second.
-inline constexpr std::array kFabricsAndSeeds{kLoopback, kChaos, kChaosAgain, kChaosOnceMore, kShm, kTcp};
-// For tests that start processes of their own, or meet nodes by hand.
+// The rule: a suite that says how nodes or typed calls behave runs on all of these (ROVE_ON_FABRICS). One with another list says beside it
+// which property of those fabrics it needs, or that its tests take seconds. Not kChaosThatCuts: there a call may end as disconnected.
+inline constexpr std::array kFabrics{kLoopback, kChaos, kChaosAgain, kChaosOnceMore, kShm, kTcp};
+// For tests that take seconds, mostly because they wait for a bound of time. Their seed is another one in each run of the tests.
+inline constexpr std::array kFabricsWithOneSeed{kLoopback, kChaos, kShm, kTcp};
+// For what nodes do only where the sender writes into the receiver's memory itself.
+inline constexpr std::array kDirectFabrics{kLoopback, kShm};
+// For tests that start, stop or kill processes, or meet nodes by hand: the others are of one process.
 inline constexpr std::array kFabricsOfProcesses{kShm, kTcp};
+
+inline std::string fabric_name(const testing::TestParamInfo<TestFabric>& info) {
+    return info.param.name;
+}
+#define ROVE_ON_THESE_FABRICS(suite, fabrics) \
+    INSTANTIATE_TEST_SUITE_P(Fabrics, suite, testing::ValuesIn(fabrics), fabric_name)
+#define ROVE_ON_FABRICS(suite) ROVE_ON_THESE_FABRICS(suite, kFabrics)
+#define ROVE_ON_FABRICS_WITH_ONE_SEED(suite) ROVE_ON_THESE_FABRICS(suite, kFabricsWithOneSeed)
+#define ROVE_ON_DIRECT_FABRICS(suite) ROVE_ON_THESE_FABRICS(suite, kDirectFabrics)
+#define ROVE_ON_FABRICS_OF_PROCESSES(suite) ROVE_ON_THESE_FABRICS(suite, kFabricsOfProcesses)
 
 }  // namespace rove::test

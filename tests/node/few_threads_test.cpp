@@ -38,7 +38,7 @@ class FewThreads : public OnFabrics {
     void SetUp() override {}
     void TearDown() override { threads_left = kAny; }
 };
-ROVE_ON_FABRICS_OF_PROCESSES(FewThreads);
+ROVE_ON_FABRICS(FewThreads);
 
 TEST_P(FewThreads, ANodeThatGetsTooFewSaysSoAtOnce) {
     bool made = false;
@@ -47,7 +47,7 @@ TEST_P(FewThreads, ANodeThatGetsTooFewSaysSoAtOnce) {
         threads_left = few;
         const auto begun = std::chrono::steady_clock::now();
         try {
-            Node node(options(true));
+            Node node(started(options(true)));
             made = true;
         } catch (const Error& error) {
             ++refused;
@@ -60,8 +60,8 @@ TEST_P(FewThreads, ANodeThatGetsTooFewSaysSoAtOnce) {
     EXPECT_GE(refused, 6) << "four threads, two that serve, one that stands by";
     EXPECT_GT(limit_named, 0) << "a thread's stack needs memory, too";
     threads_left = kAny;
-    Node server(options(true));
-    Node node(options());
+    Node server(started(options(true)));
+    Node node(started(options()));
     EXPECT_EQ(node.connect(server.address()).sync(fn<add>, 1, 2), 3);
 }
 

@@ -55,7 +55,8 @@ TEST_P(ForgottenHandle, ItsOwnAreNot) {
     EXPECT_EQ(gathered(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, ForgottenHandle, testing::Values(kShm), fabric_name);
+// Elsewhere no arguments are read as they arrive.
+ROVE_ON_DIRECT_FABRICS(ForgottenHandle);
 
 }  // namespace
 }  // namespace rove::test

@@ -245,7 +245,7 @@ protected:
     std::optional<Node> first_, second_, client_;
     std::optional<Peer> met_;
 };
-ROVE_ON_FABRICS_AND_SEEDS(Forward);
+ROVE_ON_FABRICS(Forward);
 
 std::atomic<int> hopped{0};
 std::atomic<bool> hop_ends{false};

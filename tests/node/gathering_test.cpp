@@ -209,7 +209,7 @@ TEST_P(Gathers, FromSeveralThreadsAndPeers) {
     std::vector<std::thread> threads;
     std::atomic<int> right{0};
     std::vector<std::unique_ptr<Node>> nodes;
-    for (int i = 0; i < 3; ++i) nodes.push_back(std::make_unique<Node>(options()));
+    for (int i = 0; i < 3; ++i) nodes.push_back(std::make_unique<Node>(started(options())));
     for (std::size_t t = 0; t < 6; ++t)
         threads.emplace_back([&, t] {
             const Peer to = nodes[t % 3]->connect(server_->address());
@@ -224,25 +224,26 @@ TEST_P(Gathers, FromSeveralThreadsAndPeers) {
     EXPECT_EQ(core_->first_engine().gatherings().running(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, Gathers, testing::Values(kShm), fabric_name);
+// Elsewhere nothing is read as it arrives (GathersNot).
+ROVE_ON_DIRECT_FABRICS(Gathers);
 
 // Where nobody could serve the others meanwhile, or what arrives is not in memory that the sender writes.
-TEST(GathersNot, WithOneThreadOrOverStreams) {
-    (void)scratch();
-    for (const bool stream : {false, true}) {
-        NodeOptions serving;
-        serving.fabric = stream ? FabricChoice::tcp : FabricChoice::shm;
-        serving.threads = stream ? 4 : 1;
-        serving.listen = "127.0.0.1:0";
-        NodeOptions alone = serving;
-        alone.listen = "";
-        Node server(serving), node(alone);
-        const Peer to = node.connect(server.address());
-        to.sync(fn<note_server>);
-        for (int i = 0; i < 20; ++i)
-            EXPECT_EQ(to.sync(fn<take_text>, made<std::string>(1'000'000)), 1'000'000U) << stream;
-        EXPECT_EQ(core_of_server.load()->first_engine().gatherings().done(), 0U) << stream;
-    }
+class GathersNot : public OnFabrics {
+protected:
+    void SetUp() override {}
+};
+ROVE_ON_FABRICS(GathersNot);
+
+TEST_P(GathersNot, WithOneThreadOrInMessages) {
+    NodeOptions serving = options(true);
+    serving.threads = GetParam().lane == "direct" ? 1 : 4;
+    NodeOptions alone = options();
+    alone.threads = serving.threads;
+    Node server(started(serving)), node(started(alone));
+    const Peer to = node.connect(server.address());
+    to.sync(fn<note_server>);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(to.sync(fn<take_text>, made<std::string>(1'000'000)), 1'000'000U);
+    EXPECT_EQ(core_of_server.load()->first_engine().gatherings().done(), 0U);
 }
 
 // ---- a sender that writes its parts by hand
@@ -589,7 +590,7 @@ TEST_P(GathersFrom, AnEndingNodeDoesNotWaitForOne) {
     EXPECT_TRUE(all_noted().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, GathersFrom, testing::Values(kShm), fabric_name);
+ROVE_ON_DIRECT_FABRICS(GathersFrom);
 
 }  // namespace
 }  // namespace rove::test

@@ -11,6 +11,7 @@
 
 #include "../api/nodes.hpp"
 #include "api/access.hpp"
+#include "engine_view.hpp"
 #include "node/core.hpp"
 #include "peer/peer_state.hpp"
 #include "rove/rove.hpp"
@@ -26,16 +27,20 @@ Bytes raw(const T& value) {
 inline bool try_write_frame(const Peer& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
                             Bytes payload = {}) {
     const auto core = detail::Inside::core(peer);
-    const Hold hold(core->first_engine().lock());  // it may have a thread that leads
-    PeerState& state = *detail::Inside::state(peer);
-    if (header.node == kNoNode) header.node = state.my_id();
-    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
-    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
-    std::byte* frame = state.link()->reserve(traffic, wire::kHeaderBytes + header.body_bytes);
-    if (frame == nullptr) return false;
-    std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
-    std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes + extra.size());
-    state.link()->publish(traffic, header);
+    Engine& engine = core->first_engine();
+    {
+        const Hold hold(engine.lock());  // it may have a thread that leads
+        PeerState& state = *detail::Inside::state(peer);
+        if (header.node == kNoNode) header.node = state.my_id();
+        header.extra_bytes = static_cast<std::uint16_t>(extra.size());
+        header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
+        std::byte* frame = state.link()->reserve(traffic, wire::kHeaderBytes + header.body_bytes);
+        if (frame == nullptr) return false;
+        std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
+        std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes + extra.size());
+        state.link()->publish(traffic, header);
+    }
+    EngineView::carry(engine);
     return true;
 }
 

@@ -25,8 +25,7 @@ protected:
     [[nodiscard]] long count() const { return as<long>(peer_->call(entry("count")).get()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, HotPath, testing::ValuesIn(kFabrics),
-                         [](const auto& info) { return info.param.name; });
+ROVE_ON_FABRICS(HotPath);
 
 TEST_P(HotPath, AFrameIsFilledInPlace) {
     for (int round = 0; round < 3; ++round) {  // the first goes the long way: the peer does not know the function yet

@@ -169,7 +169,7 @@ protected:
         return GetParam().start(std::move(options));
     }
 };
-ROVE_ON_FABRICS_AND_SEEDS(MembersMeet);
+ROVE_ON_FABRICS(MembersMeet);
 
 TEST_P(MembersMeet, AMemberThatCameBackHasItsId) {
     Node first(begins());

@@ -264,8 +264,11 @@ protected:
     std::list<Client> clients_;
 };
 ROVE_ON_FABRICS(ManyQuietWaits);
+// Those who are refused wait for ten seconds first.
+class RefusedQuietWaits : public ManyQuietWaits {};
+ROVE_ON_FABRICS_WITH_ONE_SEED(RefusedQuietWaits);
 
-TEST_P(ManyQuietWaits, BeyondTheShareOfTheirPeerTheyAreRefusedAndOthersBegin) {
+TEST_P(RefusedQuietWaits, BeyondTheShareOfTheirPeerTheyAreRefusedAndOthersBegin) {
     constexpr unsigned kMoreThanMay = 10;
     begin_all(kMoreThanMay);
     expect_served();
@@ -285,7 +288,7 @@ TEST_P(ManyQuietWaits, BeyondTheShareOfTheirPeerTheyAreRefusedAndOthersBegin) {
         << "they come again once others have ended";
 }
 
-TEST_P(ManyQuietWaits, BeyondThoseOfAllEachPeerHasOne) {
+TEST_P(RefusedQuietWaits, BeyondThoseOfAllEachPeerHasOne) {
     for (unsigned n = 0; n < kQuietRunsMax; n += kQuietRunsOfPeerMax) begin_all(0);
     expect_served();
     Call<int> first = peer().async(fn<wait_quietly_for_a_callback>);

@@ -86,14 +86,17 @@ protected:
     }
     static constexpr std::size_t kCount = 50'000;
 };
-INSTANTIATE_TEST_SUITE_P(Fabrics, SlowArguments, testing::Values(kShm), fabric_name);
+ROVE_ON_FABRICS(SlowArguments);
+// Only there functions read the mailbox themselves.
+class SlowArgumentsInMemory : public SlowArguments {};
+ROVE_ON_DIRECT_FABRICS(SlowArgumentsInMemory);
 
 // The function reads the mailbox itself, and is still at its first value when its sender goes.
-TEST_P(SlowArguments, WhatArrivedBeforeItsSenderWentCounts) {
+TEST_P(SlowArgumentsInMemory, WhatArrivedBeforeItsSenderWentCounts) {
     peer().sync(fn<note_server>);
     NodeCore& core = *core_of_server;
     const std::vector<Heavy> values = heavy(kCount);
-    auto goes = std::make_unique<Node>(options());
+    auto goes = std::make_unique<Node>(started(options()));
     std::optional<Peer> to = goes->connect(server_->address());
     to->sync(fn<note>);
     to->sync(fn<take>, values);  // from here on the server knows that it can read its payload as it arrives
