@@ -25,8 +25,9 @@
 // Annotations of a class of locks, and of a class whose objects hold a lock during their lifetime.
 #define CAPABILITY(what) ROVE_THREAD_ATTRIBUTE(capability(what))
 #define SCOPED_CAPABILITY ROVE_THREAD_ATTRIBUTE(scoped_lockable)
-// Annotation of a member.
+// Annotations of a member, and of a member that is a pointer, for what it points to.
 #define GUARDED_BY(lock) ROVE_THREAD_ATTRIBUTE(guarded_by(lock))
+#define PT_GUARDED_BY(lock) ROVE_THREAD_ATTRIBUTE(pt_guarded_by(lock))
 // Annotations of a function.
 #define REQUIRES(...) ROVE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) ROVE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))

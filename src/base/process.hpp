@@ -4,7 +4,7 @@
 // for whatever reason. A signal of the terminal (Ctrl-C) therefore reaches this process only, which ends its programs.
 //
 // A Process is a child: wait() and SIGCHLD of the whole process report it. The processes that compile bitcode in programs that use Rove must not
-// be children, so they have a launcher of their own (bitcode/node/process/process.hpp), which gives no output and no exit status.
+// be children, so they have a launcher of their own (jit/process/process.hpp), which gives no output and no exit status.
 //
 // Threads: any; a Process is used by one at a time.
 //

@@ -5,7 +5,7 @@
 // threads are passed to the process's own handlers, which are restored when no work runs.
 //
 // This is for bitcode of the program's own, and for linking. Bitcode that peers have sent is compiled in another process
-// (process/process.hpp).
+// (jit/process/process.hpp).
 //
 // Threads: any, several at the same time; run_guarded_alone() waits for all others.
 //

@@ -122,7 +122,8 @@ Result<CallId> Caller::call(const PeerPointer& peer, const Outgoing& outgoing) {
     return sent;
 }
 
-// With the payload, or, by room that there is, with the number of one that has been sent in parts.
+// Sends the call with its payload, for which it waits for room, or (`staged`) with the number of a payload that has been sent in parts: then there
+// is room.
 Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing,
                                   const wire::Staged* staged) {
     const Callee& callee = outgoing.callee;

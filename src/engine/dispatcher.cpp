@@ -37,7 +37,7 @@ static Error no_memory(const std::string& node, const PeerState& peer) REQUIRES(
 }
 
 // While a function runs the lock is free: the peer may be met again, and then it has another link. Its old link stays mapped
-// until nothing runs (`buried_`). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
+// until nothing runs (LinkEnds). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
 unsigned Dispatcher::serve(PeerState& peer, Lead::Turn& turn) try {
     fabric::Link* const link = peer.link().get();
     unsigned handled = 0;

@@ -163,9 +163,10 @@ Engine::Engine(Beside beside)
       locked_fabric_(lead_, fabric_) {}
 
 Status Engine::open(std::unique_ptr<fabric::Fabric> fabric) {
+    fabric::Fabric& opened = *fabric;
     fabric_ = std::move(fabric);
     between_.wake_by(index_, [this] { lead_.wakes().wake_unlocked(); });
-    return lead_.open(*fabric_, options_.waiting, options_.threads);
+    return lead_.open(opened, options_.waiting, options_.threads);
 }
 
 Status Engine::start_threads(unsigned count) {

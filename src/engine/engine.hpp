@@ -12,9 +12,10 @@
 //   Peers         whom the engine has met; LinkEnds beside it
 //   LeftFrames    what other engines of the node have left for this one
 //
-// A node may have several, and none takes another's lock. What they share is the code cache, which has a place for each of them
+// A node may have several. No thread holds the locks of two at once. What they share is the code cache, which has a place for each of them
 // (code/leaders.hpp), and SharedState, whose parts have locks of their own. A link belongs to one engine, and so does its peer
-// (PeerState::engine), for as long as the node knows it. An answer that arrives for another engine is left to that one (BetweenEngines). Bounds of what an engine owns (peers, calls, bytes that wait) are each engine's.
+// (PeerState::engine), for as long as the node knows it. An answer that arrives for another engine is left to that one (BetweenEngines).
+// Bounds of what an engine owns (peers, calls, bytes that wait) are each engine's.
 //
 // Threads. One lock, the lead's, guards all state. One thread at a time leads (lead.hpp): it drains mailboxes and runs functions in place,
 // without the lock. Where a function runs long, another thread leads; its frame is held in the mailbox until it ends. Long functions
@@ -141,7 +142,7 @@ private:
     BetweenEngines& between_;
     const unsigned index_;
     std::atomic<bool> stopped_{false};
-    std::unique_ptr<fabric::Fabric> fabric_;
+    std::unique_ptr<fabric::Fabric> fabric_ PT_GUARDED_BY(lock_of<EngineLock>);
     const std::shared_ptr<SpareMemory> spare_memory_ = std::make_shared<SpareMemory>();  // for what is sent in parts
 
     // The parts. Those that each uses outlive it, or are not used when it ends: all of them rest by then.

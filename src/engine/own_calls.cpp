@@ -10,7 +10,7 @@ using fabric::Traffic;
 
 // ---- what arrives
 
-// To a call that was forgotten, or has ended without it: because it was late, was cancelled, or a node on the way went.
+// The call was forgotten, or has ended without this reply: it was too late, was cancelled, or a node on its way ended.
 void OwnCalls::came_late(PeerState* from, const wire::Frame& frame) {
     const CallId id{frame.header.call, frame.header.generation};
     CallSlot* const slot = table_.find(id);

@@ -99,7 +99,7 @@ public:
     [[nodiscard]] Result<std::size_t> finish_into(CallId id, std::span<std::byte> into) EXCLUDES(lock_of<EngineLock>);
     // The result in place, until the call is forgotten: waits for it.
     [[nodiscard]] Result<Bytes> result(CallId id) EXCLUDES(lock_of<EngineLock>);
-    // The same; but nothing, where it came in parts while this waited and all of them were given to the sink.
+    // The same, but gives nullopt if the result arrived in parts while this waited: then the sink was given all of it.
     [[nodiscard]] Result<std::optional<Bytes>> result_into(CallId id, const ResultSink& sink)
         EXCLUDES(lock_of<EngineLock>);
     void forget(CallId id) EXCLUDES(lock_of<EngineLock>);
@@ -147,7 +147,7 @@ private:
     Lead& lead_;
     Lead::Duties& duties_;
     Runner& runner_;
-    const std::unique_ptr<fabric::Fabric>& fabric_;
+    const std::unique_ptr<fabric::Fabric>& fabric_ GUARDED_BY(lock_of<EngineLock>);
     const PeerList& peers_;
     const std::shared_ptr<SpareMemory>& spare_memory_;
     const std::function<std::string()> name_;

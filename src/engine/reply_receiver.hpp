@@ -3,8 +3,8 @@
 //
 // Threads: under the engine's lock. It has no state of its own.
 //
-// Invariants: a call is ended only by an answer of whom it was sent to, or, because members send calls on, of another member if it was sent to
-// a member.
+// Invariants: a call is ended only by an answer from the peer to which it was sent. If that is a member, any member may answer, because members
+// send calls on.
 #pragma once
 
 #include "engine/own_calls.hpp"

@@ -87,7 +87,7 @@ private:
     AbsentMembers& absent_;
     HousekeepingClock& housekeeping_;
     const Services services_;
-    const std::unique_ptr<fabric::Fabric>& fabric_;
+    const std::unique_ptr<fabric::Fabric>& fabric_ GUARDED_BY(lock_of<EngineLock>);
     const std::shared_ptr<SpareMemory>& spare_memory_;
     bool was_cut_short_ GUARDED_BY(lock_of<EngineLock>) = false;    // the last turn lost the lead before tend()
     std::size_t served_first_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of the peers, by whoever leads next

@@ -1,6 +1,6 @@
 // Compiling bitcode for this machine's CPU: implements Compiler::compile() and free_modules().
 //
-// Threads: any. Bitcode is compiled in other processes, several at the same time (process/process.hpp); linked into this one, one module after
+// Threads: any. Bitcode is compiled in other processes, several at the same time (jit/process/process.hpp); linked into this one, one module after
 // the other.
 //
 // Invariant: an LLVM session in which LLVM gave up, or memory ran out, is never entered again. The code that was linked in it remains loaded.

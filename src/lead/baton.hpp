@@ -1,7 +1,7 @@
-// Baton: which thread leads a node. It records the state of the lead, and does none of the leader's work: each function below is one step
+// Baton: which thread leads an engine. It records the state of the lead, and does none of the leader's work: each function below is one step
 // in which the lead may change hands, and returns which threads to wake.
 //
-// Threads. It has no lock of its own: every function runs under the node's. A thread waits under that lock in one of two places of `Wakes`,
+// Threads. It has no lock of its own: every function runs under the engine's. A thread waits under that lock in one of two places of `Wakes`,
 // `changed_` (threads that wait for a call: "waiting") or `followers_` (the node's own threads: "followers"), or it sleeps as the leader.
 // So a step is everything that a thread does between two moments at which it releases the lock, and tests/node/baton_test.cpp runs all
 // orders of the steps of a few threads.

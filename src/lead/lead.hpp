@@ -1,6 +1,6 @@
-// Lead: which thread works for a node, how it waits when nothing arrives, and how the work changes hands.
+// Lead: which thread works for an engine, how it waits when nothing arrives, and how the work changes hands.
 //
-// One thread at a time *leads*: it does the node's work (`Duties::work`) turn after turn. With nothing to do it checks the mailboxes' next
+// One thread at a time *leads*: it does the engine's work (`Duties::work`) turn after turn. With nothing to do it checks the mailboxes' next
 // signals: it spins, then yields, then sleeps. All other threads are *followers* (the node's own, which wait for the lead) or *wait* for
 // something to happen, and may lead until it does. The lead changes hands
 //   - to a thread that waits, at once if the leader is a thread of the node's own that has nothing to do: a reply is then seen by the

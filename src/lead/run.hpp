@@ -1,6 +1,7 @@
 // Run: one function, or callback, that has begun on a node and has not returned.
 //
-// Threads: under the engine's lock, except `payload_read` and `large_read_at`, which the function's own thread writes without it.
+// Threads: under the engine's lock, except: `payload_read` and `large_read_at`, which the function's own thread writes without it; `here`, which
+// that thread writes before the function begins; and what is constant from then on (`function`, `entry`, `is_large`), which it reads.
 //
 // Invariants: a Run is on the stack of the thread that it runs in, and is removed from LongRuns before it is destroyed. Until `handed_over` the
 // leader protects its code and its frame; afterwards `entered` protects the code, and `holds` the frame, unless the frame has been read.

@@ -1,4 +1,4 @@
-// Wakes: wakes threads of a node: the leader, which checks mailboxes or sleeps; threads that wait for an event; and threads that wait for
+// Wakes: wakes threads of an engine: the leader, which checks mailboxes or sleeps; threads that wait for an event; and threads that wait for
 // the lead. Baton decides which threads to wake.
 //
 // Threads: any thread may wake others, under the engine's lock; wake_unlocked() and interrupt() need no lock. A thread that waits holds the

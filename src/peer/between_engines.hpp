@@ -32,7 +32,7 @@ struct LeftForEngine {
     enum class What : std::uint8_t {
         to_caller,    // an answer, for a peer of that engine
         to_own_call,  // an answer to a call that the engine has made
-        answered,  // the call that this header names was answered: nobody is to be told if whom it was sent on to ends
+        answered,     // the call that this header names has been answered, so nobody has to report it as lost
         caller_left,  // the peer with the name in `header.node` has gone: so are the calls that it made
     };
     What what = What::to_caller;
@@ -46,7 +46,7 @@ public:
     BetweenEngines(const BetweenEngines&) = delete;
 
     [[nodiscard]] unsigned count() const { return static_cast<unsigned>(engines_.size()); }
-    // How that engine is woken, by any thread and without a lock; null: it is not any more.
+    // `wake` wakes that engine; any thread calls it, without a lock. null: the engine is woken no more.
     void wake_by(unsigned engine, std::function<void()> wake) EXCLUDES(mutex_);
 
     // ---- links, by the name that Routes gives a peer

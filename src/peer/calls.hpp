@@ -30,7 +30,7 @@ namespace detail {
 struct Callable;
 }
 
-// Calls in flight at once, per node: what the slot's 16 bits in a frame can name. At 336 bytes a slot, 21 MiB.
+// Calls of one engine that are in flight at once: what the slot's 16 bits in a frame can name. At 336 bytes a slot, 21 MiB.
 inline constexpr std::size_t kCallsMax = 65536;
 // Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
 inline constexpr std::size_t kSmallResultBytes = 64;
@@ -116,8 +116,8 @@ private:
     std::multimap<TimePoint, CallId>::iterator timer_;  // where timed_
 };
 
-// Of the calls of one slot: random at first, so that a reply meant for an earlier process on this address finds nothing, and then by steps, which
-// leave the engine that they tell (BetweenEngines::with_call).
+// The generations of the calls of one slot. The first is random, so that a reply meant for an earlier process on this address finds no call. The
+// step is a power of two, and the remainder of a generation by it is the number of the engine (BetweenEngines::with_call).
 struct Generations {
     Generations(std::uint32_t first_one, std::uint32_t step_between = 1) : first(first_one), step(step_between) {}
     std::uint32_t first, step;

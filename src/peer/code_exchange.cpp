@@ -71,7 +71,7 @@ Result<bool> CodeExchange::send(PeerState& to, PackageStore& package, Forms form
     return true;
 }
 
-// Gives how many of the item's bytes went, from `offset` on.
+// Returns how many of the item's bytes, from `offset` on, were sent.
 Result<std::size_t> CodeExchange::send_piece(PeerState& to, Traffic among, NodeId asker, wire::CodeChunk chunk,
                                              Bytes item, std::size_t offset) {
     const Bytes piece = item.subspan(offset, std::min(kChunkBytes, item.size() - offset));
@@ -304,7 +304,7 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
     const auto answer = [&](std::optional<Parked>& parked) REQUIRES(lock_of<EngineLock>) {
         if (!parked || !parked->waits_for_code_of(from.back()) || !parked->is_about(need.function, need.handle)) return;
         if (parked->code_has_come())
-            return;  // who sends one form says that the other is lacking, also after what came has made way
+            return;  // a node that has sent one form reports the other as lacking, even if the first has been evicted here since
         const std::shared_ptr<PackageStore> package = package_with(parked->function);
         std::uint32_t item = 0;
         for (const Forms form : {Forms::image, Forms::bitcode})  // what came before this is enough

@@ -106,7 +106,7 @@ private:
     Sender& sender_;
     Complaints& complaints_;
     OwnFunctions& own_functions_;
-    std::optional<Parked>& local_parked_;
+    std::optional<Parked>& local_parked_ GUARDED_BY(lock_of<EngineLock>);
     const std::function<std::string()> name_;
     QuestionsPassedOn passed_on_ GUARDED_BY(lock_of<EngineLock>);
     std::size_t arriving_bytes_ GUARDED_BY(lock_of<EngineLock>) =

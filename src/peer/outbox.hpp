@@ -43,7 +43,7 @@ inline ByteBuffer waiting_frame(const wire::FrameHeader& header, Bytes extra, By
 
 class Outbox {
 public:
-    // `bytes_of_all`: what waits for all peers of the node, which this adds to and takes from. It outlives all calls here but the destructor.
+    // `bytes_of_all`: what waits for all peers of the engine, which this adds to and takes from. It outlives all calls here but the destructor.
     Outbox(fabric::Traffic traffic, std::size_t& bytes_of_all) : traffic_(traffic), bytes_of_all_(&bytes_of_all) {}
 
     [[nodiscard]] bool is_empty() const { return frames_.empty(); }

@@ -15,7 +15,6 @@ bool PayloadParts::add(PeerState& from, const wire::Frame& frame) {
         from.link()->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
         return false;
     };
-    if (part.total_bytes > wire::kMessageBytesMax) return wrong("of a payload over the limit");
     if (part.total_bytes == 0) {  // it was taken back
         forget(from, part.number);
         return true;

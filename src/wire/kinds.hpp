@@ -291,10 +291,11 @@ template <Kind kKind, const auto& kRules = kKindRules>
     if (frame.payload.size() > rule.payload_bytes_max) return "with a payload over the limit";
     if (has_all(kParts) && rule.payload_bytes_in_parts && frame.payload.size() != *rule.payload_bytes_in_parts)
         return "that does not say which parts it is made of";
-    if (rule.kind == Kind::part && among_calls) {
+    if (rule.kind == Kind::part) {
         const auto part = copy_of<Part>(frame.extra);
+        if (part.total_bytes > kMessageBytesMax) return "of more bytes than a payload or a result may have";
         // No bytes, with a total size of 0: the payload is withdrawn.
-        if (frame.payload.empty() != (part.total_bytes == 0)) return "of nothing";
+        if (among_calls && frame.payload.empty() != (part.total_bytes == 0)) return "of nothing";
     }
     return {};
 }

@@ -193,7 +193,7 @@ TEST_F(LaterNames, AddressesThatAreKeptGoOn) {
     EXPECT_EQ(call(cache, *cache.find("kept:same")), 1);
 }
 
-// A function whose address is kept is the image's (jit/anchors.hpp), also where the bitcode of its caller runs.
+// A function whose address is kept is the image's (bitcode/anchors.hpp), also where the bitcode of its caller runs.
 TEST_F(LaterNames, BothFormsGetThem) {
     CodeCache cache(options(Forms::both));
     add(cache, "kept.c",
