@@ -107,28 +107,43 @@ private:
 
     Engine& engine_;
     std::vector<CallId> pings_{};
+    std::size_t unsent_pings_ = 0;
     std::vector<std::thread> ended_{};
     bool functions_left_ = false;
 };
 
+// While it exists, this thread runs no function where it waits: one that blocks would keep the end for ever.
+class RunsNothing {
+public:
+    RunsNothing() { ThreadRuns::forbid_nesting(1); }
+    ~RunsNothing() { ThreadRuns::forbid_nesting(-1); }
+    RunsNothing(const RunsNothing&) = delete;
+};
+
 // When a peer sees that this node has gone, it drops the posts that it has not begun, and a post has no answer. So a ping is sent after them:
-// its answer says that all of them have begun.
+// its answer says that all of them have begun. A peer that takes nothing has its share of the time, and not that of the others.
 void EngineEnd::send_posts(TimePoint begun) try {
-    for (const std::shared_ptr<PeerState>& peer : engine_.peers_.with_posts())
-        if (const auto ping = engine_.caller_.ping(peer, {}, /*wants_reply=*/true, drained_by(begun)))
+    const RunsNothing waits;
+    const std::vector<std::shared_ptr<PeerState>> peers = engine_.peers_.with_posts();
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+        const TimePoint now = Clock::now();
+        const TimePoint until = now + (std::max(now, drained_by(begun)) - now) / (peers.size() - i);
+        if (const auto ping = engine_.caller_.ping(peers[i], {}, /*wants_reply=*/true, until))
             pings_.push_back(*ping);
+        else if (ping.error().code() != ErrorCode::disconnected)
+            ++unsent_pings_;
+    }
 } catch (const std::bad_alloc&) {
     log().warn("{}: no memory to wait for its posts; peers may not have begun all of them", engine_.name_());
 }
 
 void EngineEnd::await_posts(TimePoint begun) {
-    std::size_t late = 0;
-    ThreadRuns::forbid_nesting(1);
+    std::size_t late = unsent_pings_;
+    const RunsNothing waits;
     for (const CallId ping : pings_) {
         if (!engine_.own_calls_.wait(ping, drained_by(begun))) ++late;
         engine_.own_calls_.forget(ping);
     }
-    ThreadRuns::forbid_nesting(-1);
     if (late > 0) log().warn("{}: {} peers have not begun all of its posts, which are lost", engine_.name_(), late);
 }
 

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <functional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "../node/soon.hpp"
 #include "nodes.hpp"
@@ -183,6 +185,69 @@ TEST_P(Ends, InItsOwnCallbackWithoutAWord) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
     EXPECT_EQ(told_->callbacks, 1) << "others are told before the node is gone";
     EXPECT_EQ(error_of([&] { (void)last.get(); }).code(), ErrorCode::cancelled);
+}
+
+// ---- a node that waits for room, to ask whether its posts have begun
+
+std::atomic<bool> may_return{false}, ran_in_the_ender{false};
+std::atomic<std::thread::id> ender;
+template <int>
+void block(bool now) {
+    if (!now) return;
+    if (std::this_thread::get_id() == ender.load()) ran_in_the_ender = true;
+    while (!may_return) std::this_thread::sleep_for(1ms);
+}
+void take(const std::vector<char>&) {}
+
+// Functions that were always short until then: the thread that ends the node might run them in place.
+template <int... kNumbers>
+void call_each(const std::function<void(const std::function<void(const Peer&)>&)>& call,
+               std::integer_sequence<int, kNumbers...> /*numbers*/, bool now) {
+    (call([now](const Peer& peer) { peer.limited(within(200ms)).post(fn<block<kNumbers>>, now); }), ...);
+}
+
+TEST(AnEndingNode, RunsNothingInTheThreadThatEndsItWhileAPeerTakesNothing) {
+    (void)scratch();
+    const auto options = [](bool listens, bool served) {
+        NodeOptions options;
+        options.fabric = FabricChoice::shm;
+        options.own_thread = served;
+        options.grace = 1'000ms;
+        options.log = "off";
+        if (listens) options.listen = "127.0.0.1:0";
+        return options;
+    };
+    const Node stopped(options(true, false));  // nobody serves it
+    auto node = std::make_unique<Node>(options(true, true));
+    Node caller(options(false, true));
+    const Peer peer = caller.connect(node->address());
+    constexpr auto kNumbers = std::make_integer_sequence<int, 8>();
+    for (int i = 0; i < 300; ++i) call_each([&peer](const auto& call) { call(peer); }, kNumbers, false);
+    peer.ping().get();
+    {
+        const Peer full = node->connect(stopped.address());
+        EXPECT_THROW(for (;;) full.limited(within(20ms)).post(fn<take>, std::vector<char>(4000)), Error);
+    }
+    std::atomic<bool> ended{false};
+    std::thread ends([&] {
+        ender = std::this_thread::get_id();
+        node.reset();
+        ended = true;
+    });
+    std::this_thread::sleep_for(30ms);  // it waits for room now
+    call_each(
+        [&peer](const auto& call) {
+            try {
+                call(peer);
+            } catch (const Error&) {  // the node may have ended
+            }
+            std::this_thread::sleep_for(30ms);
+        },
+        kNumbers, true);
+    EXPECT_TRUE(soon([&] { return ended.load(); }));
+    EXPECT_FALSE(ran_in_the_ender);
+    may_return = true;
+    ends.join();
 }
 
 }  // namespace
