@@ -94,7 +94,7 @@ bool AbsentMembers::drop_old(TimePoint now) {
         member.dropped_until = now - kKeptForNextMax;
         for (; !member.frames.empty() && member.frames.front().at <= member.dropped_until; ++dropped) {
             if (dropped == kKeptDropMax) return true;
-            drop_first(member);
+            drop_oldest(member);
         }
         if (member.frames.empty()) member.in_parts.clear();
     }
@@ -129,6 +129,26 @@ void AbsentMembers::drop_first(Member& member) {
     bytes_ -= cost;
 }
 
+// A result of which all parts were dropped is forgotten with them: the others are never kept.
+void AbsentMembers::drop_oldest(Member& member) {
+    const auto oldest = member.frames.begin();
+    const wire::FrameHeader header = header_of(oldest->bytes);
+    if (const auto of = header.kind == wire::Kind::part
+                            ? member.in_parts.find({header.node, header.call, header.generation})
+                            : member.in_parts.end();
+        of != member.in_parts.end() && of->second.parts[of->second.dropped] == oldest &&
+        ++of->second.dropped == of->second.parts.size())
+        member.in_parts.erase(of);
+    drop_first(member);
+}
+
+std::size_t AbsentMembers::begun_results() const {
+    const MutexLock lock(mutex_);
+    std::size_t begun = 0;
+    for (const auto& [id, member] : members_) begun += member.in_parts.size();
+    return begun;
+}
+
 // Without memory they stay where they are.
 void AbsentMembers::orphan(SentOn& calls, const std::string& why) {
     if (calls.empty()) return;
@@ -152,8 +172,8 @@ AbsentMembers::Kept AbsentMembers::keep(Member& member, const wire::FrameHeader&
         return keep_error(member, header, {reinterpret_cast<const char*>(payload.data()), payload.size()}, now);
     const Call call{header.node, header.call, header.generation};
     const auto began = member.in_parts.find(call);
-    const bool has_parts = began != member.in_parts.end() && began->second > member.dropped_until;
-    const TimePoint at = has_parts ? began->second : now;
+    const bool has_parts = began != member.in_parts.end() && began->second.at > member.dropped_until;
+    const TimePoint at = has_parts ? began->second.at : now;
     std::size_t cost = wire::kHeaderBytes + extra.size() + payload.size() + kKeptFrameBytes;
     std::size_t to_come = 0;
     bool is_next = true;
@@ -171,12 +191,15 @@ AbsentMembers::Kept AbsentMembers::keep(Member& member, const wire::FrameHeader&
     const bool fits = is_next && member.bytes + cost + to_come <= kKeptBytesMax && bytes_ + cost <= kKeptBytesOfAllMax;
     const bool is_part = header.kind == wire::Kind::part;
     const bool is_kept = fits && [&] {
+        std::list<KeptFrame> one;
         try {
-            if (is_part) member.in_parts.insert_or_assign(call, at);
-            member.frames.push_back({whole(header, extra, payload), cost, at});
+            one.push_back({whole(header, extra, payload), cost, at});
+            if (is_part && !has_parts) member.in_parts.insert_or_assign(call, Begun{.at = at, .parts = {}});
+            if (is_part) member.in_parts.find(call)->second.parts.push_back(one.begin());
         } catch (const std::bad_alloc&) {
             return false;
         }
+        member.frames.splice(member.frames.end(), one);  // iterators stay valid
         member.bytes += cost;
         bytes_ += cost;
         return true;
@@ -196,15 +219,12 @@ AbsentMembers::Kept AbsentMembers::keep(Member& member, const wire::FrameHeader&
 void AbsentMembers::drop_parts(Member& member, const Call& call) {
     const auto began = member.in_parts.find(call);
     if (began == member.in_parts.end()) return;
-    if (began->second > member.dropped_until)
-        std::erase_if(member.frames, [&](const KeptFrame& frame) {
-            const wire::FrameHeader header = header_of(frame.bytes);
-            if (header.kind != wire::Kind::part || Call(header.node, header.call, header.generation) != call)
-                return false;
-            member.bytes -= frame.cost;
-            bytes_ -= frame.cost;
-            return true;
-        });
+    const Begun& begun = began->second;
+    for (std::size_t i = begun.dropped; begun.at > member.dropped_until && i < begun.parts.size(); ++i) {
+        member.bytes -= begun.parts[i]->cost;
+        bytes_ -= begun.parts[i]->cost;
+        member.frames.erase(begun.parts[i]);
+    }
     member.in_parts.erase(began);
 }
 

@@ -25,6 +25,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
@@ -39,8 +40,8 @@
 namespace rove {
 
 // The memory that a kept frame takes beside its bytes, in the list and in the allocator, and a result in parts beside its frames.
-inline constexpr std::size_t kKeptFrameBytes = 96;
-inline constexpr std::size_t kKeptPartsBytes = 96;
+inline constexpr std::size_t kKeptFrameBytes = 112;
+inline constexpr std::size_t kKeptPartsBytes = 160;
 // Results for the callers at one member, including that: 30 of the largest that fit into one frame. A further one is replaced by an error.
 inline constexpr std::size_t kKeptBytesMax = 8UL * 1024 * 1024;
 // For all members together: 8 that use all that one may.
@@ -107,6 +108,8 @@ public:
     // For all members together: bytes of results, and errors.
     [[nodiscard]] std::size_t kept_bytes() const { return bytes_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::size_t kept_errors() const { return errors_.load(std::memory_order_relaxed); }
+    // Results of which parts are kept, and not yet all.
+    [[nodiscard]] std::size_t begun_results() const EXCLUDES(mutex_);
 
 private:
     using Call = std::tuple<NodeId, std::uint16_t, std::uint32_t>;  // origin, call, generation
@@ -115,19 +118,26 @@ private:
         std::size_t cost;  // 0: an error
         TimePoint at;      // of a result in parts: when its first part arrived, so that all are dropped together
     };
+    // Its parts are found here, because a search among all frames would take as long as there are many.
+    struct Begun {
+        TimePoint at;
+        std::vector<std::list<KeptFrame>::iterator> parts;
+        std::size_t dropped = 0;  // of `parts`, the first, which were dropped because they were old
+    };
     struct Member {
         std::string why;
         Process process;
         bool was_met = false;
         std::optional<TimePoint> gone_since;  // its process has gone
-        std::deque<KeptFrame> frames;
+        std::list<KeptFrame> frames;
         TimePoint dropped_until{};  // what was kept until then is of no use, if it is there yet
         SentOn sent_on;
-        std::size_t bytes = 0;               // of results
-        std::size_t errors = 0;              // of `frames`
-        std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when
+        std::size_t bytes = 0;           // of results
+        std::size_t errors = 0;          // of `frames`
+        std::map<Call, Begun> in_parts;  // results whose parts so far are all kept
     };
     void drop_first(Member& member) REQUIRES(mutex_);
+    void drop_oldest(Member& member) REQUIRES(mutex_);
     // What was kept of a result whose reply was not. Needs no memory.
     void drop_parts(Member& member, const Call& call) REQUIRES(mutex_);
     void orphan(SentOn& calls, const std::string& why) REQUIRES(mutex_);

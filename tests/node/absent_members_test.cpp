@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 
 namespace rove::test {
 namespace {
@@ -175,6 +176,44 @@ TEST(AbsentMembers, KeepResultsInPartsWholeOrNotAtAll) {
     ASSERT_EQ(frames.size(), 4U);
     EXPECT_EQ(header_of(frames[2]).flags, wire::kParts);
     EXPECT_EQ(header_of(frames[3]).flags, wire::kError);
+}
+
+ByteBuffer first_part() {
+    const wire::Part part{.offset = 0, .total_bytes = 100};
+    const Bytes bytes = std::as_bytes(std::span(&part, 1));
+    return {bytes.begin(), bytes.end()};
+}
+wire::FrameHeader part_of(std::uint32_t generation) {
+    return {.kind = Kind::part, .generation = generation, .node = 1, .call = 1};
+}
+
+// A member that sends nothing but first parts takes no more than what is kept of them.
+TEST(AbsentMembers, ForgetResultsWhoseKeptPartsWereDropped) {
+    AbsentMembers absent;
+    absent.lost(1, process(1), "cut");
+    absent.gone(1, "ended", kNow);
+    TimePoint now = kNow + kKeptForNextMax;
+    for (std::uint32_t i = 1; i <= 100; ++i, now += std::chrono::seconds(1)) {
+        (void)absent.keep(1, part_of(i), first_part(), ByteBuffer(8), now);
+        (void)absent.drop_old(now);
+        EXPECT_LE(absent.begun_results(), static_cast<std::size_t>(kKeptForNextMax.count()) + 1) << i;
+    }
+    EXPECT_GT(absent.begun_results(), 1U);
+}
+
+// Otherwise a member would keep everybody waiting. The limit is far from what it takes.
+TEST(AbsentMembers, FindThePartsOfADroppedResultAmongMany) {
+    AbsentMembers absent;
+    absent.lost(1, process(1), "cut");
+    for (std::uint16_t call = 2; call < 50'000; ++call) (void)absent.keep(1, reply(call), {}, {}, kNow);
+    const std::size_t kept = absent.kept_bytes();
+    const auto begun = std::chrono::steady_clock::now();
+    for (std::uint32_t i = 0; i < 200'000; ++i) {
+        (void)absent.keep(1, part_of(1), first_part(), ByteBuffer(8), kNow);
+        EXPECT_EQ(absent.begun_results(), 1 - i % 2) << "a second first part is out of order";
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+    EXPECT_EQ(absent.kept_bytes(), kept);
 }
 
 TEST(AbsentMembers, SayWhichCallsWentWithAProcess) {
