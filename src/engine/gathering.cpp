@@ -62,7 +62,9 @@ bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const
                         beside_.runner.leading() == nullptr && !ThreadRuns::is_in_any() &&
                         beside_.own_threads.gatherings() < threads / 2 && beside_.runner.places_taken() < threads &&
                         !beside_.lead.is_stopping();
-    if (!thread || first.offset != 0 || first.total_bytes == 0) return false;
+    // The size once more, as in PayloadParts::add: this is the copy that is used.
+    if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)
+        return false;
     return from.linked() && !from.link()->by_messages() && from.calls.gathering() == nullptr && !from.calls.parked &&
            beside_.payload_parts.may_begin_elsewhere(from, first);
 }

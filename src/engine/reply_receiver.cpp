@@ -84,7 +84,10 @@ void ReplyReceiver::on_reply_part(PeerState& from, const wire::Frame& frame) {
 
 bool ReplyReceiver::take_part(CallSlot& slot, const wire::Frame& frame) {
     const auto part = wire::copy_of<wire::Part>(frame.extra);
-    const auto parts = own_calls_.table().reassemble(slot, part.offset, part.total_bytes, frame.payload);
+    // The size once more, as in PayloadParts::add: this is the copy that is used.
+    const auto parts = part.total_bytes > wire::kMessageBytesMax
+                           ? CallTable::Reassembled::wrong
+                           : own_calls_.table().reassemble(slot, part.offset, part.total_bytes, frame.payload);
     if (parts == CallTable::Reassembled::ended)
         own_calls_.ended(slot);  // the other parts, and the reply, are late then
     return parts != CallTable::Reassembled::wrong;

@@ -15,6 +15,8 @@ bool PayloadParts::add(PeerState& from, const wire::Frame& frame) {
         from.link()->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
         return false;
     };
+    // Its frame was checked, but a direct peer may have changed it since: what counts is the copy that is used.
+    if (part.total_bytes > wire::kMessageBytesMax) return wrong("of a payload over the limit");
     if (part.total_bytes == 0) {  // it was taken back
         forget(from, part.number);
         return true;

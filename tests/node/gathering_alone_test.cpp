@@ -270,7 +270,8 @@ TEST_F(GatheringAlone, WhereItMayNotReadNothingIsDone) {
         EXPECT_FALSE(would_begin(peer, other, first)) << "no such function: " << named;
     }
     for (const wire::Part& wrong : {wire::Part{.number = kNumber, .offset = kPart, .total_bytes = kTotal},
-                                    wire::Part{.number = kNumber, .total_bytes = 0}})
+                                    wire::Part{.number = kNumber, .total_bytes = 0},
+                                    wire::Part{.number = kNumber, .total_bytes = wire::kMessageBytesMax + 1}})
         EXPECT_FALSE(would_begin(peer, header, wrong)) << wrong.offset << " of " << wrong.total_bytes;
     EXPECT_FALSE(would_begin(peer, header, first, [](Lead::Turn& turn) { turn.baton.own = false; }));
     EXPECT_FALSE(would_begin(peer, header, first, [](Lead::Turn& turn) { turn.baton.quiet = true; }));
