@@ -19,7 +19,6 @@ namespace {
 
 using detail::Callable;
 using detail::callable_of;
-using detail::FunctionFacts;
 using detail::resident_of_entry;
 using detail::TypeFacts;
 
@@ -99,7 +98,7 @@ TEST(Callables, TheReasonWhyAFunctionDoesNotTravelIsFoundOnce) {
 }
 
 TEST(Callables, OnlyPackagesOfOneFunctionAreComparedByTheirForms) {
-    const auto forms = [](std::vector<std::string> entries, std::vector<std::pair<Forms, std::size_t>> slices) {
+    const auto forms = [](std::vector<std::string> entries, const std::vector<std::pair<Forms, std::size_t>>& slices) {
         return detail::forms_of_one(*some_package(std::move(entries), slices));
     };
     EXPECT_EQ(forms({"one", "two"}, {{Forms::image, 64}}), 0U);
