@@ -130,8 +130,8 @@ void EngineEnd::send_posts(TimePoint begun) try {
         const TimePoint until = now + (std::max(now, drained_by(begun)) - now) / (peers.size() - i);
         if (const auto ping = engine_.caller_.ping(peers[i], {}, /*wants_reply=*/true, until))
             pings_.push_back(*ping);
-        else if (ping.error().code() != ErrorCode::disconnected)
-            ++unsent_pings_;
+        else if (until > now && ping.error().code() != ErrorCode::disconnected)
+            ++unsent_pings_;  // without any time nothing is known of its posts
     }
 } catch (const std::bad_alloc&) {
     log().warn("{}: no memory to wait for its posts; peers may not have begun all of them", engine_.name_());

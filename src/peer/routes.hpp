@@ -40,7 +40,7 @@ public:
     // The name by which this node addresses a peer that it has just met: its id, or a foreign name, which the peer keeps if it has one.
     // `former`: its name so far (PeerState::back), kNoNode for a new peer.
     [[nodiscard]] NodeId name_for(const PeerIdentity& met, NodeId former) REQUIRES(lock_of<EngineLock>);
-    // Frames for its name are sent to the peer from now on. Throws std::bad_alloc, and the peer is not entered.
+    // Frames for its name are sent to the peer from now on. Throws std::bad_alloc; then leave() is to be called.
     void enter(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Reverses enter(). Needs no memory; does nothing for a peer that is not entered.
     void leave(const PeerState& peer) REQUIRES(lock_of<EngineLock>);

@@ -213,7 +213,7 @@ TEST(AnEndingNode, RunsNothingInTheThreadThatEndsItWhileAPeerTakesNothing) {
         options.fabric = FabricChoice::shm;
         options.own_thread = served;
         options.grace = 1'000ms;
-        options.log = "off";
+        options.log = "warn";
         if (listens) options.listen = "127.0.0.1:0";
         return options;
     };
@@ -228,6 +228,7 @@ TEST(AnEndingNode, RunsNothingInTheThreadThatEndsItWhileAPeerTakesNothing) {
         const Peer full = node->connect(stopped.address());
         EXPECT_THROW(for (;;) full.limited(within(20ms)).post(fn<take>, std::vector<char>(4000)), Error);
     }
+    testing::internal::CaptureStderr();
     std::atomic<bool> ended{false};
     std::thread ends([&] {
         ender = std::this_thread::get_id();
@@ -248,6 +249,8 @@ TEST(AnEndingNode, RunsNothingInTheThreadThatEndsItWhileAPeerTakesNothing) {
     EXPECT_FALSE(ran_in_the_ender);
     may_return = true;
     ends.join();
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("1 peers have not begun all of its posts"), std::string::npos) << said;
 }
 
 }  // namespace
