@@ -165,7 +165,7 @@ Call<Buffer<T>> Peer::allocate(Within limit, std::size_t count) const {
 }
 template <typename T>
 Call<Buffer<T>> Peer::allocate(std::size_t count) const {
-    return allocate<T>(Within{limit_ns_}, count);
+    return allocate<T>(Within{limits_.time_ns}, count);
 }
 template <typename Range, typename T>
 Call<> Peer::put(Within limit, const Range& from, const Buffer<T>& to) const {
@@ -175,7 +175,7 @@ Call<> Peer::put(Within limit, const Range& from, const Buffer<T>& to) const {
 }
 template <typename Range, typename T>
 Call<> Peer::put(const Range& from, const Buffer<T>& to) const {
-    return put(Within{limit_ns_}, from, to);
+    return put(Within{limits_.time_ns}, from, to);
 }
 template <typename T, typename Range>
 Call<> Peer::get(Within limit, const Buffer<T>& from, Range&& into) const {
@@ -189,7 +189,7 @@ Call<> Peer::get(Within limit, const Buffer<T>& from, Range&& into) const {
 }
 template <typename T, typename Range>
 Call<> Peer::get(const Buffer<T>& from, Range&& into) const {
-    return get(Within{limit_ns_}, from, std::forward<Range>(into));
+    return get(Within{limits_.time_ns}, from, std::forward<Range>(into));
 }
 template <typename T>
 Call<Buffer<T>> HerePeer::allocate(std::size_t count) const {

@@ -295,6 +295,16 @@ namespace detail {
 template <typename F>
 inline constexpr bool kHasOwnOverload =
     std::is_same_v<F, Entry> || std::is_same_v<F, Message> || std::is_same_v<F, Within>;
+
+// What each operation through a Peer may spend.
+struct Limits {
+    std::int64_t time_ns = kForever;  // including the sending; negative: no limit
+    [[nodiscard]] Limits with(Within limit) const {
+        Limits other = *this;
+        other.time_ns = limit.ns;
+        return other;
+    }
+};
 }  // namespace detail
 
 // A link to one node. Cheap to copy. May outlive its Node; every call then ends as `cancelled`. When the other node ends, calls in flight
@@ -306,7 +316,7 @@ public:
     // that sends or waits. Error: timed_out. A Within that is passed to an operation replaces this limit.
     [[nodiscard]] Peer limited(Within limit) const {
         Peer other = *this;
-        other.limit_ns_ = limit.ns;
+        other.limits_ = limits_.with(limit);
         return other;
     }
 
@@ -412,7 +422,7 @@ private:
         : core_(std::move(core)), state_(std::move(state)) {}
     std::shared_ptr<NodeCore> core_;
     std::shared_ptr<PeerState> state_;
-    std::int64_t limit_ns_ = detail::kForever;  // negative: none
+    detail::Limits limits_;
 };
 
 // This process as a node. Movable; a Node that was moved from is `invalid` to use.

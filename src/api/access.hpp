@@ -42,6 +42,12 @@ inline NodeCore& usable(NodeCore* core) {
     (void)present(core);
     return usable(*peer->engine);
 }
+// A call on its way out: the one place where what a program lets it spend becomes what the node obeys, and what travels with the call.
+[[gnu::always_inline]] inline Outgoing outgoing_within(const Limits& limits, const Callee& callee,
+                                                       const Pieces& payload, bool wants_reply,
+                                                       Sending sending = Sending::cached) {
+    return {callee, payload, {.wants_reply = wants_reply}, sending, deadline_of(limits.time_ns)};
+}
 inline rove_pending pending_of(Engine& engine, CallId id) {
     return {&engine, id.slot, id.generation};
 }

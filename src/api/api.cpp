@@ -187,7 +187,7 @@ struct Batch::Gathered {
     std::shared_ptr<PeerState> peer;
     Entry entry;
     std::size_t payload_bytes;
-    std::int64_t limit_ns;  // for each frame
+    detail::Limits limits;  // for each frame
     std::vector<std::byte> bytes;
     std::size_t used = 0;
 };
@@ -231,11 +231,8 @@ void Batch::post() {
         value_or_throw(usable(g.core, g.peer)
                            .caller()
                            .post_batch(g.peer,
-                                       {.callee = callee_of(g.entry.package_, g.entry.index_),
-                                        .payload = payload,
-                                        .context = {.wants_reply = false},
-                                        .sending = g.entry.sending_,
-                                        .deadline = deadline_of(g.limit_ns)},
+                                       detail::outgoing_within(g.limits, callee_of(g.entry.package_, g.entry.index_),
+                                                               payload, /*wants_reply=*/false, g.entry.sending_),
                                        g.payload_bytes));
 }
 
@@ -244,14 +241,10 @@ void Batch::post() {
 CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
     Engine& engine = usable(core_, state_);
     CallFrame frame(&engine, state_.get());
-    frame.deadline_ = deadline_of(limit_ns_);
-    BegunFrame begun = value_or_throw(engine.caller().begin(state_,
-                                                            {.callee = callee_of(entry.package_, entry.index_),
-                                                             .payload = {},
-                                                             .context = {.wants_reply = false},
-                                                             .sending = entry.sending_,
-                                                             .deadline = frame.deadline_},
-                                                            payload_bytes));
+    const Outgoing outgoing = detail::outgoing_within(limits_, callee_of(entry.package_, entry.index_), {},
+                                                      /*wants_reply=*/false, entry.sending_);
+    frame.deadline_ = outgoing.deadline;
+    BegunFrame begun = value_or_throw(engine.caller().begin(state_, outgoing, payload_bytes));
     frame.link_ = std::move(begun.link);
     frame.place_ = begun.place;
     frame.handle_ = begun.handle;
@@ -270,42 +263,39 @@ Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
         throw Error(ErrorCode::invalid, "a payload of " + std::to_string(payload_bytes) + " bytes is over the limit");
     const std::size_t room = std::max(kBatchBytes, wire::batch_stride(payload_bytes));
     return Batch(std::unique_ptr<Batch::Gathered>(
-        new Batch::Gathered{core_, state_, entry, payload_bytes, limit_ns_, std::vector<std::byte>(room)}));
+        new Batch::Gathered{core_, state_, entry, payload_bytes, limits_, std::vector<std::byte>(room)}));
 }
 
 RawCall Peer::ping(std::span<const std::byte> payload) const {
     const CallId id =
-        value_or_throw(usable(core_, state_).caller().ping(state_, payload, true, deadline_of(limit_ns_)));
+        value_or_throw(usable(core_, state_).caller().ping(state_, payload, true, deadline_of(limits_.time_ns)));
     return {state_->engine, id.slot, id.generation};
 }
 
 void Peer::deliver(std::span<const std::byte> payload) const {
-    (void)value_or_throw(usable(core_, state_).caller().ping(state_, payload, false, deadline_of(limit_ns_)));
+    (void)value_or_throw(usable(core_, state_).caller().ping(state_, payload, false, deadline_of(limits_.time_ns)));
 }
 
 RawCall Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
-    const CallId id = value_or_throw(
-        usable(core_, state_)
-            .caller()
-            .call(state_,
-                  {callee_of(entry.package_, entry.index_), payload, {}, entry.sending_, deadline_of(limit_ns_)}));
+    const CallId id =
+        value_or_throw(usable(core_, state_)
+                           .caller()
+                           .call(state_, detail::outgoing_within(limits_, callee_of(entry.package_, entry.index_),
+                                                                 payload, /*wants_reply=*/true, entry.sending_)));
     return {state_->engine, id.slot, id.generation};
 }
 
 void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
     (void)value_or_throw(usable(core_, state_)
                              .caller()
-                             .call(state_, {callee_of(entry.package_, entry.index_),
-                                            payload,
-                                            {.wants_reply = false},
-                                            entry.sending_,
-                                            deadline_of(limit_ns_)}));
+                             .call(state_, detail::outgoing_within(limits_, callee_of(entry.package_, entry.index_),
+                                                                   payload, /*wants_reply=*/false, entry.sending_)));
 }
 
 LoadReport Peer::load(const Package& package) const {
     (void)present(package.store_);
     const CallId id =
-        value_or_throw(usable(core_, state_).caller().load(state_, package.store_, deadline_of(limit_ns_)));
+        value_or_throw(usable(core_, state_).caller().load(state_, package.store_, deadline_of(limits_.time_ns)));
     const std::vector<std::byte> lines = RawCall(state_->engine, id.slot, id.generation).get();
     LoadReport report;
     std::vector<std::string>* names = &report.replaced;

@@ -212,7 +212,7 @@ Peer peer_of(rove_here* here, std::uint32_t node) {
 
 std::vector<FunctionDescription> Peer::functions() const {
     const rove_pending pending =
-        detail::call_built_in(*this, built_ins().functions, "functions", {}, deadline_of(limit_ns_));
+        detail::call_built_in(*this, built_ins().functions, "functions", {}, deadline_of(limits_.time_ns));
     const std::vector<char> text = [&] {
         detail::Pending held(pending);
         const void* data = nullptr;

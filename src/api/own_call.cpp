@@ -15,8 +15,7 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<co
         throw Error(ErrorCode::unsupported,
                     callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + code.why_not);
     if (how.exactly) callee = {.id = callee.shipped, .package = callee.package, .name = callee.name};
-    Outgoing outgoing{callee, Pieces(payload), {.wants_reply = how.reply}};
-    outgoing.deadline = deadline_of(how.limit_ns);
+    const Outgoing outgoing = outgoing_within(how.limits, callee, Pieces(payload), how.reply);
     return pending_of(engine, value_or_throw(engine.caller().call(Inside::state(peer), outgoing)));
 }
 
