@@ -62,9 +62,7 @@ bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const
                         beside_.runner.leading() == nullptr && !ThreadRuns::is_in_any() &&
                         beside_.own_threads.gatherings() < threads / 2 && beside_.runner.places_taken() < threads &&
                         !beside_.lead.is_stopping();
-    // The size once more, as in PayloadParts::add: this is the copy that is used.
-    if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)
-        return false;
+    if (!thread || first.offset != 0 || first.total_bytes == 0) return false;
     return from.linked() && !from.link()->by_messages() && from.calls.gathering() == nullptr && !from.calls.parked &&
            beside_.payload_parts.may_begin_elsewhere(from, first);
 }
@@ -72,6 +70,8 @@ bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const
 bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn& turn) {
     const std::uint32_t named = part.header.handle;  // a handle, and 1; 0: none
     const auto first = wire::copy_of<wire::Part>(part.extra);
+    if (!wire::wrong_part(first, part.payload.size(), /*among_calls=*/true).empty())
+        return false;  // PayloadParts says what
     if (named == 0 || from.code.aliases.find(named - 1) != nullptr || !may_begin(from, first, turn)) return false;
     code::Function* const function = beside_.cache->by_handle(named - 1);
     if (function == nullptr || !function->gathers.load(std::memory_order_relaxed) ||

@@ -74,23 +74,25 @@ void ReplyReceiver::end_by(CallSlot& slot, const wire::Frame& reply) {
 }
 
 void ReplyReceiver::on_reply_part(PeerState& from, const wire::Frame& frame) {
-    if (frame.header.node != from.my_id()) return sender_.route(frame);
+    // The copy that is used, here and by everybody to whom it is sent on.
+    const auto part = wire::copy_of<wire::Part>(frame.extra);
+    const wire::Frame copied{frame.header, std::as_bytes(std::span(&part, 1)), frame.payload};
+    if (const std::string_view fault = wire::wrong_part(part, frame.payload.size(), /*among_calls=*/false);
+        !fault.empty())
+        return from.link()->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), fault)));
+    if (frame.header.node != from.my_id()) return sender_.route(copied);
     CallSlot* slot = own_calls_.table().flying({frame.header.call, frame.header.generation});
-    if (slot == nullptr && leave_to_caller(&from, frame)) return;
+    if (slot == nullptr && leave_to_caller(&from, copied)) return;
     if (slot == nullptr || !may_answer(from, *slot)) return;  // late, or somebody else's to answer
-    if (!take_part(*slot, frame))
-        from.link()->break_with(Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
+    take_part(*slot, part, frame.payload);
 }
 
-bool ReplyReceiver::take_part(CallSlot& slot, const wire::Frame& frame) {
-    const auto part = wire::copy_of<wire::Part>(frame.extra);
-    // The size once more, as in PayloadParts::add: this is the copy that is used.
-    const auto parts = part.total_bytes > wire::kMessageBytesMax
-                           ? CallTable::Reassembled::wrong
-                           : own_calls_.table().reassemble(slot, part.offset, part.total_bytes, frame.payload);
-    if (parts == CallTable::Reassembled::ended)
-        own_calls_.ended(slot);  // the other parts, and the reply, are late then
-    return parts != CallTable::Reassembled::wrong;
+// A part out of its order costs the call and not the link, because the peer may have passed it on for another.
+void ReplyReceiver::take_part(CallSlot& slot, const wire::Part& part, Bytes bytes) {
+    using enum CallTable::Reassembled;
+    const auto parts = own_calls_.table().reassemble(slot, part.offset, part.total_bytes, bytes);
+    if (parts == wrong) slot.end(Error(ErrorCode::internal, "the result's parts came out of their order"));
+    if (parts != taken) own_calls_.ended(slot);  // the other parts, and the reply, are late then
 }
 
 // True: another engine of this node has made the call. It has the answer, if a node has sent it that may.
@@ -107,9 +109,7 @@ void ReplyReceiver::receive_left(const wire::Frame& frame, bool by_fellow) {
     if (slot == nullptr) return own_calls_.came_late(nullptr, frame);
     if (by_fellow && slot->peer != nullptr && !slot->peer->is_fellow()) return;
     if (frame.header.kind == wire::Kind::reply) return end_by(*slot, frame);
-    if (take_part(*slot, frame)) return;
-    slot->end(Error(ErrorCode::disconnected, "a part of the result was lost on its way"));
-    own_calls_.ended(*slot);
+    take_part(*slot, wire::copy_of<wire::Part>(frame.extra), frame.payload);
 }
 
 }  // namespace rove

@@ -31,8 +31,8 @@ private:
     void on_reply_part(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot) REQUIRES(lock_of<EngineLock>);
     void end_by(CallSlot& slot, const wire::Frame& reply) REQUIRES(lock_of<EngineLock>);
-    // A piece of a result that is larger than a frame. False: it is wrong.
-    [[nodiscard]] bool take_part(CallSlot& slot, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    // Of a result that is larger than a frame. The part was checked.
+    void take_part(CallSlot& slot, const wire::Part& part, Bytes bytes) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool leave_to_caller(const PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
 
     OwnCalls& own_calls_;

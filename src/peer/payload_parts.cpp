@@ -15,8 +15,9 @@ bool PayloadParts::add(PeerState& from, const wire::Frame& frame) {
         from.link()->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
         return false;
     };
-    // Its frame was checked, but a direct peer may have changed it since: what counts is the copy that is used.
-    if (part.total_bytes > wire::kMessageBytesMax) return wrong("of a payload over the limit");
+    if (const std::string_view fault = wire::wrong_part(part, frame.payload.size(), /*among_calls=*/true);
+        !fault.empty())
+        return wrong(fault);
     if (part.total_bytes == 0) {  // it was taken back
         forget(from, part.number);
         return true;

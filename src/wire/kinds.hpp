@@ -274,6 +274,17 @@ template <Kind kKind, const auto& kRules = kKindRules>
     return rule.extension.bytes + bytes + added_bytes(rule, frame.header);
 }
 
+// The error in a part of so many bytes; "" if there is none. A direct peer may change the extension after the frame was checked, so whoever
+// uses a copy of it asks about that copy.
+[[nodiscard]] inline std::string_view wrong_part(const Part& part, std::size_t bytes, bool among_calls) {
+    if (part.total_bytes > kMessageBytesMax) return "of more bytes than a payload or a result may have";
+    if (part.offset > part.total_bytes || bytes > part.total_bytes - part.offset)
+        return "that reaches beyond the whole";
+    // Among the calls one without bytes, with a total size of 0, withdraws a payload.
+    if (bytes == 0 && !(among_calls && part.total_bytes == 0)) return "of nothing";
+    return {};
+}
+
 // The error in the shape of a frame of the rule's kind; "" if there is none. `among_calls`: it arrived in the ring of calls.
 [[nodiscard]] inline std::string_view wrong_shape(const KindRule& rule, const Frame& frame, bool among_calls,
                                                   std::uint32_t features) {
@@ -291,12 +302,7 @@ template <Kind kKind, const auto& kRules = kKindRules>
     if (frame.payload.size() > rule.payload_bytes_max) return "with a payload over the limit";
     if (has_all(kParts) && rule.payload_bytes_in_parts && frame.payload.size() != *rule.payload_bytes_in_parts)
         return "that does not say which parts it is made of";
-    if (rule.kind == Kind::part) {
-        const auto part = copy_of<Part>(frame.extra);
-        if (part.total_bytes > kMessageBytesMax) return "of more bytes than a payload or a result may have";
-        // No bytes, with a total size of 0: the payload is withdrawn.
-        if (among_calls && frame.payload.empty() != (part.total_bytes == 0)) return "of nothing";
-    }
+    if (rule.kind == Kind::part) return wrong_part(copy_of<Part>(frame.extra), frame.payload.size(), among_calls);
     return {};
 }
 

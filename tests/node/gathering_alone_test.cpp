@@ -400,7 +400,7 @@ TEST_F(GatheringAlone, WhoBreaksTheRulesIsCutOffAndNothingRuns) {
     is_cut_off("out of its order", [&](PeerState& peer) {
         send_part(peer, {.number = kNumber, .offset = kPart, .total_bytes = kTotal + 1});
     });
-    is_cut_off("out of its order", [&](PeerState& peer) {
+    is_cut_off("reaches beyond the whole", [&](PeerState& peer) {
         send_part(peer, {.number = kNumber, .offset = kPart, .total_bytes = kTotal}, kTotal - kPart + 1);
     });
     is_cut_off("a part of nothing", [&](PeerState& peer) {

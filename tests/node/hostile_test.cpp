@@ -155,18 +155,29 @@ void ask_back(Here& here, const std::vector<PieceOfResult>& pieces, bool ends) {
 
 TEST_P(Hostile, ResultsInPartsThatDoNotFit) {
     enemys_link = link_.get();
-    const auto ends = [&](const char* what, const std::vector<PieceOfResult>& pieces) {
+    const auto meeting = [this] { return detail::Inside::state(*link_)->meeting(); };
+    const auto cost_the_link = [&](const char* what, const std::vector<PieceOfResult>& pieces) {
         SCOPED_TRACE(what);
         EXPECT_EQ(error_of([&] { link_->sync(fn<ask_back>, pieces, false); }).code(), ErrorCode::disconnected);
         EXPECT_EQ(peer().sync(fn<add>, 2, 2), 4);
         EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
     };
-    ends("of more than a result may have", {{0, wire::kMessageBytesMax + 1, 10}});
-    ends("that do not begin at the beginning", {{10, 100, 10}});
-    ends("out of order", {{0, 100, 10}, {20, 100, 10}});
-    ends("that are longer than the whole", {{0, 10, 11}});
-    ends("of another size than they began with", {{0, 100, 10}, {10, 200, 10}});
-    // The end before all parts have come is an error of that call alone.
+    cost_the_link("of more than a result may have", {{0, wire::kMessageBytesMax + 1, 10}});
+    cost_the_link("that are longer than the whole", {{0, 10, 11}});
+    cost_the_link("that begin after the whole", {{11, 10, 1}});
+    cost_the_link("of nothing", {{0, 10, 0}});
+    // No peer that passes on a part for another can see what was sent before: the call alone ends, and not the link with that peer.
+    const std::uint64_t met = meeting();
+    const auto cost_the_call = [&](const char* what, const std::vector<PieceOfResult>& pieces) {
+        SCOPED_TRACE(what);
+        const Error error = error_of([&] { link_->sync(fn<ask_back>, pieces, false); });
+        EXPECT_NE(std::string(error.what()).find("out of their order"), std::string::npos) << error.what();
+        EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+        EXPECT_EQ(meeting(), met);
+    };
+    cost_the_call("that do not begin at the beginning", {{10, 100, 10}});
+    cost_the_call("out of order", {{0, 100, 10}, {20, 100, 10}});
+    cost_the_call("of another size than they began with", {{0, 100, 10}, {10, 200, 10}});
     const Error short_of = error_of([&] { link_->sync(fn<ask_back>, std::vector<PieceOfResult>{{0, 100, 10}}, true); });
     EXPECT_NE(std::string(short_of.what()).find("parts did not come"), std::string::npos) << short_of.what();
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);

@@ -99,7 +99,7 @@ TEST_F(LinkEndsTest, WhatThePeerHadIsForgotten) {
     peer.code.sent.insert(Digest{});
     peer.calls.parked.emplace();
     const wire::Part part{.number = 1, .total_bytes = 300'000};
-    ASSERT_TRUE(payload_parts_.add(peer, {{.kind = Kind::part}, std::as_bytes(std::span(&part, 1)), {}}));
+    ASSERT_TRUE(payload_parts_.add(peer, {{.kind = Kind::part}, std::as_bytes(std::span(&part, 1)), ByteBuffer(1)}));
     const auto place = value_or_throw(memory_.allocate(4096, 2));
     lose(peer, "it went");
     EXPECT_FALSE(peer.code.sent.contains(Digest{}));

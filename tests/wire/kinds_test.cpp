@@ -123,6 +123,18 @@ TEST_F(FrameShape, PartsHaveBytesOrTakeThemBack) {
     EXPECT_TRUE(part_of(0, 0, true)) << "what has come is taken back";
     EXPECT_FALSE(part_of(0, 1, true));
     EXPECT_TRUE(part_of(100, 1, false));
+    EXPECT_FALSE(part_of(0, 0, false)) << "no result is taken back";
+}
+
+TEST_F(FrameShape, PartsAreWithinTheWhole) {
+    const auto is_whole = [](std::uint32_t offset, std::uint32_t total, std::size_t bytes) {
+        return wrong_part({.offset = offset, .total_bytes = total}, bytes, true).empty();
+    };
+    EXPECT_TRUE(is_whole(kMessageBytesMax - 1, kMessageBytesMax, 1));
+    EXPECT_FALSE(is_whole(0, kMessageBytesMax + 1, 1));
+    EXPECT_FALSE(is_whole(90, 100, 11));
+    EXPECT_FALSE(is_whole(101, 100, 1));
+    EXPECT_FALSE(is_whole(~0U, 100, 101)) << "the sum wraps around";
 }
 
 TEST_F(FrameShape, ARepliesStatusIsAFormOrAnError) {
