@@ -156,6 +156,7 @@ bool Answers::reply_in_parts(const wire::CallContext& call, const Pieces& data, 
         const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(data.size())};
         wire::FrameHeader header = wire::header_of(call, Kind::part);
+        header.handle = routes_.id();
         header.hops = 0;  // unused in a part
         sender_.route({header, std::as_bytes(std::span(&part, 1)), piece});
         return true;

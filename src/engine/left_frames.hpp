@@ -18,6 +18,8 @@ public:
         : others_(others), sender_(sender), replies_(replies), link_ends_(link_ends) {}
 
     [[nodiscard]] bool has_any() const { return others_.have_left_any(); }
+    // Nothing more is to be left for other engines now, so no frames are taken from peers.
+    [[nodiscard]] bool must_wait() const { return others_.must_wait(); }
     // Does some of it. Returns how much.
     unsigned take() REQUIRES(lock_of<EngineLock>);
 

@@ -60,6 +60,7 @@ unsigned Turns::serve_all(Lead::Turn& turn) {
     for (std::size_t i = 0; i < peers.size() && !lead_.lost(turn); ++i) {
         const std::size_t at = first + i < peers.size() ? first + i : first + i - peers.size();
         if (!peers[at]->has_work()) continue;
+        if (left_.must_wait()) break;
         const std::size_t before = std::exchange(served_first_, at + 1);  // now: the lead may be lost in there
         const unsigned of_peer = dispatcher_.serve(*peers[at], turn);
         if (of_peer == 0 && !lead_.lost(turn)) served_first_ = before;
@@ -100,7 +101,8 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
         if (const auto until = parked ? parked->held_until() : std::nullopt) no_later(*until);
     };
     if (turn.runs_functions()) no_later_than_held(local_.parked());
-    rest.restless = (local_.parked() && !local_.parked()->waits_for_thread()) || !rooms_.is_empty();
+    const bool must_wait = left_.must_wait();
+    rest.restless = (local_.parked() && !local_.parked()->waits_for_thread()) || !rooms_.is_empty() || must_wait;
     rest.pending = (!local_.is_empty() && !local_.parked() && turn.runs_functions()) || left_.has_any();
     for (const auto& peer : peers_.all()) {
         if (!peer->link()) continue;
@@ -110,8 +112,8 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
         rest.restless = rest.restless || sends || peer->calls.waits_to_stage() ||
                         (peer->calls.parked && !peer->calls.parked->waits_for_thread()) ||
                         (peer->calls.gathering() != nullptr && peer->calls.gathering()->is_called());
-        rest.pending =
-            rest.pending || peer->lost() || peer->link()->pending(takes_calls(*peer) && turn.runs_functions());
+        rest.pending = rest.pending || peer->lost() ||
+                       (!must_wait && peer->link()->pending(takes_calls(*peer) && turn.runs_functions()));
         if (turn.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->calls.parked);
         if (!peer->link()->by_messages() || !peer->calls.staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }

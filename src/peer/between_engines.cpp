@@ -1,5 +1,6 @@
 #include "peer/between_engines.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "peer/outbox.hpp"
@@ -27,7 +28,7 @@ wire::FrameHeader as_error(wire::FrameHeader answer) {
 
 }  // namespace
 
-BetweenEngines::BetweenEngines(unsigned engines) : step_(std::bit_ceil(engines)), engines_(engines) {}
+BetweenEngines::BetweenEngines(unsigned engines) : count_(engines), step_(std::bit_ceil(engines)), engines_(engines) {}
 
 void BetweenEngines::wake_by(unsigned engine, std::function<void()> wake) {
     const MutexLock lock(mutex_);
@@ -50,12 +51,28 @@ std::optional<unsigned> BetweenEngines::with_link(NodeId name) const {
     return found != links_.end() ? std::optional(found->second) : std::nullopt;
 }
 
+template <typename Change>
+void BetweenEngines::count(One& of, const Change& change) {
+    const bool was_behind = of.is_behind();
+    change();
+    if (of.is_behind() == was_behind) return;
+    of.taken_at = Clock::now();
+    behind_.fetch_add(was_behind ? -1U : 1U, std::memory_order_relaxed);  // wraps around to one less
+}
+
+bool BetweenEngines::one_catches_up() const {
+    const TimePoint since = Clock::now() - kCatchesUpFor;
+    const MutexLock lock(mutex_);
+    return std::ranges::any_of(engines_,
+                               [since](const One& each) { return each.is_behind() && each.taken_at > since; });
+}
+
 bool BetweenEngines::add(One& to, Waiting added) {
     const std::size_t bytes = added.left.frame.size();
     const bool small = added.small;
     if (small ? to.small == kLeftSmallMax : to.bytes + bytes > kLeftBytesMax) return false;
     to.waiting.push_back(std::move(added));
-    (small ? to.small : to.bytes) += small ? 1 : bytes;
+    count(to, [&] { (small ? to.small : to.bytes) += small ? 1 : bytes; });
     to.count.store(to.waiting.size(), std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (to.wake) to.wake();
@@ -86,7 +103,8 @@ std::optional<LeftForEngine> BetweenEngines::take(unsigned engine) {
     if (from.waiting.empty()) return std::nullopt;
     Waiting first = std::move(from.waiting.front());
     from.waiting.pop_front();
-    (first.small ? from.small : from.bytes) -= first.small ? 1 : first.left.frame.size();
+    if (from.is_behind()) from.taken_at = Clock::now();
+    count(from, [&] { (first.small ? from.small : from.bytes) -= first.small ? 1 : first.left.frame.size(); });
     from.count.store(from.waiting.size(), std::memory_order_relaxed);
     return std::move(first.left);
 }

@@ -6,6 +6,7 @@
 //
 // Invariants: a name has a link of one engine at most. What is left for an engine is taken once, and in the order in which it was left. At most
 // kLeftBytesMax bytes of frames wait for an engine; a further reply becomes an error, of which kLeftSmallMax wait together with the notices.
+// While half of either waits for an engine that is still taking some, none takes frames from its peers (must_wait): they wait in their mailboxes.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "base/bytes.hpp"
+#include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "base/mutex.hpp"
 #include "wire/frame.hpp"
@@ -26,6 +28,8 @@ namespace rove {
 inline constexpr std::size_t kLeftBytesMax = 32UL * 1024 * 1024;
 // At some 200 bytes each, 13 MiB.
 inline constexpr std::size_t kLeftSmallMax = 65536;
+// How long the others wait for an engine that takes nothing of what is left for it.
+inline constexpr auto kCatchesUpFor = std::chrono::milliseconds(100);
 
 // What one engine leaves for another.
 struct LeftForEngine {
@@ -45,7 +49,7 @@ public:
     explicit BetweenEngines(unsigned engines);
     BetweenEngines(const BetweenEngines&) = delete;
 
-    [[nodiscard]] unsigned count() const { return static_cast<unsigned>(engines_.size()); }
+    [[nodiscard]] unsigned count() const { return count_; }
     // `wake` wakes that engine; any thread calls it, without a lock. null: the engine is woken no more.
     void wake_by(unsigned engine, std::function<void()> wake) EXCLUDES(mutex_);
 
@@ -73,6 +77,11 @@ public:
         return engines_[engine].count.load(std::memory_order_relaxed) > 0;
     }
     [[nodiscard]] std::optional<LeftForEngine> take(unsigned engine) EXCLUDES(mutex_);
+    // An engine is behind: half of what may wait for it does. It takes some, so no frames are taken now that may leave more for it. Those
+    // that are being handled still find room. An engine that has taken nothing for kCatchesUpFor has no thread, and nobody waits for that.
+    [[nodiscard]] bool must_wait() const EXCLUDES(mutex_) {
+        return behind_.load(std::memory_order_relaxed) > 0 && one_catches_up();
+    }
 
 private:
     struct Waiting {
@@ -84,11 +93,18 @@ private:
         std::deque<Waiting> waiting;
         std::size_t bytes = 0;  // of frames that are not small
         std::size_t small = 0;  // how many are
+        TimePoint taken_at{};   // by its engine, while it was behind; or when it fell behind
+        [[nodiscard]] bool is_behind() const { return bytes > kLeftBytesMax / 2 || small > kLeftSmallMax / 2; }
         std::function<void()> wake;
     };
     [[nodiscard]] bool add(One& to, Waiting added) REQUIRES(mutex_);
+    template <typename Change>
+    void count(One& of, const Change& change) REQUIRES(mutex_);
+    [[nodiscard]] bool one_catches_up() const EXCLUDES(mutex_);
 
+    const unsigned count_;
     const std::uint32_t step_;
+    std::atomic<unsigned> behind_{0};  // how many engines are; changed under the lock
     mutable Mutex mutex_;
     std::deque<One> engines_;  // `count` is read without the lock, all else under it; their number is constant
     std::unordered_map<NodeId, unsigned> links_ GUARDED_BY(mutex_);
@@ -123,6 +139,7 @@ public:
         for (unsigned each = 0; any() && each < between_.count(); ++each)
             if (each != engine_) (void)between_.leave(each, what, {header, {}, {}});
     }
+    [[nodiscard]] bool must_wait() const { return any() && between_.must_wait(); }
     [[nodiscard]] bool have_left_any() const { return any() && between_.has_any_for(engine_); }
     [[nodiscard]] std::optional<LeftForEngine> take() const { return between_.take(engine_); }
     // Of the calls that this engine makes.

@@ -85,7 +85,7 @@ public:
         REQUIRES(lock_of<EngineLock>) {
         if (!is_foreign()) return answer;
         answer.node = identity_.id;
-        if (answer.kind == wire::Kind::reply && answer.handle == here) answer.handle = identity_.my_id;
+        if (wire::is_answer(answer.kind) && answer.handle == here) answer.handle = identity_.my_id;
         return answer;
     }
     // Both joined the same nodes: each is believed about the calls that it sends on.

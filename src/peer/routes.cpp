@@ -37,13 +37,17 @@ NodeId Routes::way_to(NodeId node) const {
 
 void Routes::leave(const PeerState& peer) {
     forget_last();
-    if (peer.is_member() && member(peer.id()) == &peer) members_[peer.id()] = nullptr;
-    const auto erase = [&peer](auto& from, NodeId name) {
-        if (const auto found = from.find(name); found != from.end() && found->second == &peer) from.erase(found);
+    bool had_name = peer.is_member() && member(peer.id()) == &peer;
+    if (had_name) members_[peer.id()] = nullptr;
+    const auto erase = [&](auto& from, NodeId name) {
+        const auto found = from.find(name);
+        if (found == from.end() || found->second != &peer) return;
+        from.erase(found);
+        had_name = true;
     };
     erase(clients_, peer.id());
     erase(foreign_, peer.back());
-    others_.left(peer.back());
+    if (had_name) others_.left(peer.back());  // otherwise a peer has it that was met since
 }
 
 PeerState* Routes::to(NodeId node) const {

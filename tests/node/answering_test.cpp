@@ -235,6 +235,7 @@ TEST_F(AnswersTest, WhatIsLargerThanAFrameGoesInParts) {
     ByteBuffer whole;
     for (const auto& each : std::span(received).first(parts)) {
         EXPECT_EQ(each.header.kind, Kind::part);
+        EXPECT_EQ(each.header.handle, received.back().header.handle) << "which node answers";
         wire::Part part;
         ASSERT_EQ(each.extra.size(), sizeof part);
         std::memcpy(&part, each.extra.data(), sizeof part);

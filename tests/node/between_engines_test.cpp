@@ -8,6 +8,7 @@
 
 #include "peer/calls.hpp"
 #include "rove/error.hpp"
+#include "soon.hpp"
 #include "wire/kinds.hpp"
 
 namespace rove::test {
@@ -87,6 +88,56 @@ TEST_F(EnginesBetween, AnAnswerWithoutRoomBecomesAnError) {
     EXPECT_NE(as_text(frame.payload).find("dropped on its way"), std::string::npos);
     ASSERT_TRUE(first_.leave(1, What::to_caller, {kReply, {}, large}));
     EXPECT_EQ(second_.take()->frame.size(), wire::kHeaderBytes + large.size()) << "there is room again";
+}
+
+TEST_F(EnginesBetween, APartWithoutRoomBecomesAnErrorOfTheNodeThatSentIt) {
+    const ByteBuffer large(1UL << 20);
+    for (std::size_t i = 0; i < kLeftBytesMax / large.size(); ++i)
+        ASSERT_TRUE(first_.leave(1, What::to_caller, {kReply, {}, large}));
+    const wire::Part part{.total_bytes = 10};
+    wire::FrameHeader header = kReply;
+    header.kind = wire::Kind::part;
+    header.handle = 7;
+    ASSERT_TRUE(first_.leave(1, What::to_caller, {header, std::as_bytes(std::span(&part, 1)), large}));
+    std::optional<LeftForEngine> last;
+    while (auto next = second_.take()) last = std::move(next);
+    ASSERT_TRUE(last);
+    const wire::Frame frame = wire::frame_in(last->frame);
+    EXPECT_EQ(frame.header.kind, wire::Kind::reply);
+    EXPECT_EQ(frame.header.flags, wire::kError);
+    EXPECT_EQ(frame.header.handle, 7U);
+    EXPECT_TRUE(frame.extra.empty());
+}
+
+// What their peers send waits in its mailboxes, and no answer is lost.
+TEST_F(EnginesBetween, OthersWaitForOneThatIsBehind) {
+    const ByteBuffer large(1UL << 20);
+    const auto is_behind_after = [this](std::size_t most, const auto& leave) {
+        for (std::size_t i = 0; i < most; ++i) leave();
+        EXPECT_FALSE(first_.must_wait());
+        leave();
+        const bool waits = first_.must_wait();
+        leave();
+        while (second_.take()) continue;
+        EXPECT_FALSE(first_.must_wait());
+        return waits;
+    };
+    const auto leave_notice = [this] { ASSERT_TRUE(first_.leave(1, What::answered, {kReply, {}, {}})); };
+    const auto leave_answer = [&] { ASSERT_TRUE(first_.leave(1, What::to_caller, {kReply, {}, large})); };
+    // Several times: it is not waited for where a busy machine lets too much time pass.
+    EXPECT_TRUE(soon([&] { return is_behind_after(kLeftSmallMax / 2, leave_notice); }));
+    EXPECT_TRUE(
+        soon([&] { return is_behind_after(kLeftBytesMax / 2 / (large.size() + wire::kHeaderBytes), leave_answer); }));
+}
+
+TEST_F(EnginesBetween, NobodyWaitsForOneThatTakesNothing) {
+    for (std::size_t i = 0; i <= kLeftSmallMax / 2; ++i) ASSERT_TRUE(first_.leave(1, What::answered, {kReply, {}, {}}));
+    EXPECT_TRUE(soon([this] { return !first_.must_wait(); }));
+    ASSERT_TRUE(first_.leave(1, What::answered, {kReply, {}, {}}));
+    EXPECT_TRUE(soon([this] {
+        EXPECT_TRUE(first_.leave(1, What::answered, {kReply, {}, {}}));
+        return second_.take() && first_.must_wait();
+    })) << "it takes some again";
 }
 
 TEST_F(EnginesBetween, NoticesAreBounded) {

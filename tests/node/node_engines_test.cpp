@@ -311,6 +311,29 @@ TEST_F(NodeOfTwoEnginesWithoutThreads, APollServesBoth) {
     EXPECT_TRUE(second_.own.own_calls().finish(calls[1]));
 }
 
+// Too much is left for it: what peers send now waits in their mailboxes, for as long as it takes some.
+TEST_F(NodeOfTwoEnginesWithoutThreads, NeitherTakesFramesWhileOneIsBehind) {
+    const OtherEngines others(core_->shared().between, 0);
+    const auto served_while_waiting = [&]() -> std::optional<bool> {
+        while (!others.must_wait())
+            EXPECT_TRUE(others.leave(1, LeftForEngine::What::answered, {{.node = kFirst}, {}, {}}));
+        const CallId call = first_.call(goes_along(), {});
+        (void)engine(0).poll(5ms);
+        const bool ended = first_.own.own_calls().test(call), waited = others.must_wait();
+        // Nobody takes what is left for the other one, and nobody waits for ever.
+        EXPECT_TRUE(soon([&] {
+            (void)engine(0).poll(5ms);
+            return first_.own.own_calls().test(call);
+        }));
+        EXPECT_TRUE(first_.own.own_calls().finish(call));
+        while (core_->poll(0ms) > 0) continue;
+        return waited ? std::optional(ended) : std::nullopt;  // a busy machine has let too much time pass
+    };
+    std::optional<bool> served;
+    EXPECT_TRUE(soon([&] { return (served = served_while_waiting()).has_value(); }));
+    EXPECT_EQ(served, false);
+}
+
 TEST_F(NodeOfTwoEnginesWithoutThreads, APollOfBothWaitsAndIsEnded) {
     const auto begun = std::chrono::steady_clock::now();
     EXPECT_EQ(core_->poll(30ms), 0U);

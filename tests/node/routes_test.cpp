@@ -22,8 +22,8 @@ protected:
     DroppedBytes dropped_;
     PeerState one_{outbox_bytes_}, other_{outbox_bytes_};
     NodeIds ids_;
-    BetweenEngines between_{1};
-    const OtherEngines others_{between_, 0};
+    BetweenEngines between_{2};
+    const OtherEngines others_{between_, 0}, another_{between_, 1};
     Routes routes_{ids_, others_};
 };
 
@@ -101,6 +101,9 @@ TEST_F(RoutesTest, OneThatLeavesLateDoesNotTakeItsSuccessorAlong) {
     enter(other_, 2, true);
     routes_.leave(one_);
     EXPECT_EQ(routes_.to(2), &other_);
+    EXPECT_EQ(another_.with_link(2), 0U) << "another engine finds it, too";
+    routes_.leave(other_);
+    EXPECT_EQ(another_.with_link(2), std::nullopt);
 }
 
 TEST_F(RoutesTest, TheNumberOfNodesOnlyGrows) {
