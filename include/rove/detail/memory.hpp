@@ -59,7 +59,8 @@ Peer peer_of(rove_here* here, std::uint32_t node);
 
 inline void check_sizes(std::size_t from, std::size_t to) {
     if (from > to)
-        throw_error(ErrorCode::invalid, std::to_string(from) + " elements do not fit into " + std::to_string(to));
+        throw_error(ErrorCode::invalid,
+                    std::to_string(from) + " elements do not fit: there is room for " + std::to_string(to));
 }
 
 }  // namespace rove::detail
