@@ -217,7 +217,7 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
         drop_begun(peer, std::move(begun.link));
         return tl::unexpected<Error>(early.error());
     }
-    std::shared_ptr<NodeCore> last;  // goes after the lock
+    std::shared_ptr<NodeCore> last;  // destroyed after the lock is released
     Hold hold(lead_.mutex());
     last = own_calls_.end_frame();
     const std::shared_ptr<void> held = std::move(begun.link);
@@ -241,7 +241,7 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
 }
 
 void Caller::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
-    std::shared_ptr<NodeCore> last;  // goes after the lock
+    std::shared_ptr<NodeCore> last;  // destroyed after the lock is released
     Hold hold(lead_.mutex());
     last = own_calls_.end_frame();
     peer.sends.close_frame(peer.link() == link);  // nothing was published
@@ -325,7 +325,7 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
             return fail(ErrorCode::timed_out, "{} was met again too late; the call was not sent", who(*peer));
     }
     if (peer->linked()) return {};
-    return fail(ErrorCode::disconnected, "{} was met again {} times, and went each time{}", who(*peer),
+    return fail(ErrorCode::disconnected, "{} was met again {} times, and its link ended each time{}", who(*peer),
                 kMeetingsPerCall, because(peer->gone()));
 }
 

@@ -22,7 +22,8 @@ Bytes bytes_of(const void* data, std::size_t size) {
 template <typename T>
 std::optional<T> head_of(rove_here* here, Bytes payload) {
     if (payload.size() < sizeof(T)) {
-        here->engine->answers().reply_error(here->call, Error(ErrorCode::invalid, "a request for memory is too short"));
+        here->engine->answers().reply_error(
+            here->call, Error(ErrorCode::invalid, "the arguments of a function that every node has are too short"));
         here->ended = true;
         return std::nullopt;
     }

@@ -75,10 +75,9 @@ std::optional<Error> Parked::expired(TimePoint now) const {
     const auto* const waits = std::get_if<ForCode>(&waits_);
     if (waits == nullptr || now - waits->since <= kCodeWaitMax) return std::nullopt;
     if (waits->has_come)
-        return Error(
-            ErrorCode::overloaded,
-            "its code came, and had to make way for that of others each time before it could run; call it again "
-            "later, or give that node a larger --code-budget");
+        return Error(ErrorCode::overloaded,
+                     "its code arrived, and was evicted by that of others each time before it could run; call it again "
+                     "later, or give that node a larger --code-budget");
     return Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
 }
 

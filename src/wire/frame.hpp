@@ -85,8 +85,8 @@ inline constexpr std::size_t kMessageBytesMax = 32 * 1024 * 1024;
 inline constexpr std::uint8_t kHopsMax = 255;
 
 // The part of a call, besides its function and payload, that travels with it to every node that runs it. header_of() and NamedCall write it
-// into a frame, and context_of() reads it; all other code copies it as a whole, but for SentOn, which keeps what an answer needs. `rove_here` keeps it while the function runs, and the
-// answer is sent by it.
+// into a frame, and context_of() reads it. All other code copies it as a whole, except SentOn, which keeps only what an answer needs.
+// `rove_here` keeps it while the function runs, and the answer is sent by it.
 struct CallContext {
     std::uint32_t generation = 0;  // the caller's slot's
     NodeId node = kNoNode;         // the node that made the call, and gets the answer

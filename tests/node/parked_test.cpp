@@ -59,7 +59,7 @@ TEST_F(ParkedTest, CodeThatMadeWayIsAskedForAgain) {
     parked_.has_come(now_ + kSecond);
     EXPECT_FALSE(parked_.wait_for_code(now_ + kSecond));
     EXPECT_TRUE(parked_.wait_for_code(now_ + kSecond + kAskAgainAfter));
-    EXPECT_NE(expired(now_ + 2 * kCodeWaitMax).find("had to make way"), std::string::npos);
+    EXPECT_NE(expired(now_ + 2 * kCodeWaitMax).find("was evicted"), std::string::npos);
 }
 
 // A call that waited for something else had its code then: what was asked before that is over.
