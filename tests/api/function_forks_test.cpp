@@ -100,7 +100,9 @@ int add(int a, int b) {
 void wait_for_nap_on(Here& here) {
     here.caller().sync(fn<nap_on>);
 }
+std::atomic<const code::Function*> polling{nullptr}, ending{nullptr};
 void poll_for_nap_on_if(Here& here, bool polls) {
+    polling = here.raw()->function;
     if (!polls) return;
     const Call<void> call = here.caller().async(fn<nap_on>);
     while (!call.done()) sched_yield();
@@ -110,7 +112,8 @@ void wait_quietly_and_end_thread(Here& here) {
     EXPECT_EQ(here.caller().sync(fn<add>, 1, 2), 3);
     pthread_exit(nullptr);
 }
-void end_thread_if(bool ends) {
+void end_thread_if(Here& here, bool ends) {
+    ending = here.raw()->function;
     if (ends) pthread_exit(nullptr);
 }
 
@@ -200,8 +203,12 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadGivesThePlacesBeneathItBack) {
     two.threads = 2;
     Node server(started(two)), client(started(wide));
     const Peer to = client.connect(server.address());
-    to.sync(within(30s), fn<poll_for_nap_on_if>, false);
-    to.sync(within(30s), fn<end_thread_if>, false);             // both are known to be short
+    // Both are known to be short, once a run of each has ended that the machine has not interrupted: otherwise they wait for a thread.
+    ASSERT_TRUE(soon([&] {
+        to.sync(within(30s), fn<poll_for_nap_on_if>, false);
+        to.sync(within(30s), fn<end_thread_if>, false);
+        return polling.load()->pace.is_short() && ending.load()->pace.is_short();
+    }));
     for (int i = 0; i < 3; ++i) to.sync(within(30s), fn<nap>);  // and this one to be long
     napping = 0;
     stop = false;
