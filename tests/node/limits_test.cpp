@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "api/access.hpp"
+#include "engine_view.hpp"
 #include "rove/rove.h"
 #include "soon.hpp"
 
@@ -247,6 +249,7 @@ TEST_P(Limits, BoundCallsOfFunctions) {
     EXPECT_EQ(link.sync(fn<add>, 1, 2), 3);
     link.post(fn<ask_a_deaf_caller>);
     client.poll();
+    EngineView::carry(detail::Inside::core(link)->first_engine());
     ASSERT_TRUE(soon([] { return ended == 1; }, 60s));
     EXPECT_EQ(wrong_within_function, std::vector<std::string>());
     EXPECT_EQ(link.sync(within(60s), fn<add>, 1, 2), 3);
