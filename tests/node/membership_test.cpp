@@ -396,7 +396,11 @@ TEST_P(MembersMeet, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
         const std::uint64_t before = state_of(*to, *from)->meeting();
         Call<void> call = peer.async(fn<wait_for_word>);
         ASSERT_TRUE(soon([] { return waiting == 1; }));
-        state_of(*to, *from)->hang_up(Error(ErrorCode::invalid, "the test said so"));
+        {
+            const auto cut = state_of(*to, *from);
+            const Hold hold(cut->engine->lock());
+            cut->hang_up(Error(ErrorCode::invalid, "the test said so"));
+        }
         const Error error = error_of([&] { call.get(); });
         EXPECT_EQ(error.code(), ErrorCode::disconnected);
         EXPECT_NE(error.message().find("it cut the link: the test said so"), std::string::npos) << error.message();
