@@ -18,7 +18,7 @@ void LeftFrames::handle(const LeftForEngine& left) {
     const wire::Frame frame = wire::frame_in(left.frame);
     switch (left.what) {
         case LeftForEngine::What::to_caller: return sender_.route(frame);
-        case LeftForEngine::What::to_own_call: return replies_.receive_left(frame, left.by_fellow);
+        case LeftForEngine::What::to_own_call: return replies_.receive_left(frame);
         case LeftForEngine::What::answered: return sender_.forget_sent_on_here(frame.header);
         case LeftForEngine::What::caller_left: return link_ends_.caller_left(frame.header.node);
     }

@@ -16,11 +16,18 @@ std::string why_lacking(const detail::Callable& function, const std::string& ans
     return fmt::format("{}: {}: {}", function.name, answered, code ? (*code)->why_not : code.error().message());
 }
 
+// Its function has run. In words that take no memory.
+Error no_memory_for_result() {
+    return {ErrorCode::failed, "no memory"};
+}
+
 }  // namespace
 
 // The peer that was called may answer, and so may any member if both are members, because members send calls on.
-bool ReplyReceiver::may_answer(const PeerState& from, const CallSlot& slot) {
-    return slot.peer == &from || (from.is_fellow() && (slot.peer == nullptr || slot.peer->is_fellow()));
+// So may this node itself (`from` is null), to which they may have sent it.
+bool ReplyReceiver::may_answer(const PeerState* from, const CallSlot& slot) {
+    const bool goes_among_members = slot.peer == nullptr || slot.peer->is_fellow();
+    return from != nullptr ? slot.peer == from || (from->is_fellow() && goes_among_members) : goes_among_members;
 }
 
 void ReplyReceiver::receive(PeerState& from, const wire::Frame& frame) {
@@ -39,7 +46,7 @@ void ReplyReceiver::on_reply(PeerState* from, const wire::Frame& frame) {
     if (!mine) return sender_.pass_reply_on(*from, frame);  // what this node tells itself is its own
     CallSlot* slot = own_calls_.table().flying({header.call, header.generation});
     if (slot == nullptr) return leave_to_caller(from, frame) ? void() : own_calls_.came_late(from, frame);
-    if (from == nullptr || may_answer(*from, *slot)) end_by(*slot, frame);
+    if (may_answer(from, *slot)) end_by(*slot, frame);
 }
 
 void ReplyReceiver::end_by(CallSlot& slot, const wire::Frame& reply) {
@@ -65,10 +72,14 @@ void ReplyReceiver::end_by(CallSlot& slot, const wire::Frame& reply) {
         slot.node = header.handle;
         slot.ran = static_cast<RanAs>(header.status);
         slot.hops = header.hops;
-        if ((header.flags & wire::kParts) != 0)
-            slot.end_reassembled();
-        else
-            own_calls_.table().end(slot, reply.payload);
+        try {
+            if ((header.flags & wire::kParts) != 0)
+                slot.end_reassembled();
+            else
+                own_calls_.table().end(slot, reply.payload);
+        } catch (const std::bad_alloc&) {
+            slot.end(no_memory_for_result());
+        }
     }
     own_calls_.ended(slot);
 }
@@ -83,7 +94,7 @@ void ReplyReceiver::on_reply_part(PeerState& from, const wire::Frame& frame) {
     if (frame.header.node != from.my_id()) return sender_.route(copied);
     CallSlot* slot = own_calls_.table().flying({frame.header.call, frame.header.generation});
     if (slot == nullptr && leave_to_caller(&from, copied)) return;
-    if (slot == nullptr || !may_answer(from, *slot)) return;  // late, or somebody else's to answer
+    if (slot == nullptr || !may_answer(&from, *slot)) return;  // late, or somebody else's to answer
     take_part(*slot, part, frame.payload);
 }
 
@@ -99,17 +110,21 @@ void ReplyReceiver::take_part(CallSlot& slot, const wire::Part& part, Bytes byte
 bool ReplyReceiver::leave_to_caller(const PeerState* from, const wire::Frame& frame) {
     const auto engine = others_.with_call(frame.header.generation);
     if (!engine) return false;
-    if (from == nullptr || from->is_fellow())
-        (void)others_.leave(*engine, LeftForEngine::What::to_own_call, frame, /*by_fellow=*/from != nullptr);
+    if (from == nullptr || from->is_fellow()) (void)others_.leave(*engine, LeftForEngine::What::to_own_call, frame);
     return true;
 }
 
-void ReplyReceiver::receive_left(const wire::Frame& frame, bool by_fellow) {
+void ReplyReceiver::receive_left(const wire::Frame& frame) {
     CallSlot* const slot = own_calls_.table().flying({frame.header.call, frame.header.generation});
     if (slot == nullptr) return own_calls_.came_late(nullptr, frame);
-    if (by_fellow && slot->peer != nullptr && !slot->peer->is_fellow()) return;
+    if (!may_answer(nullptr, *slot)) return;  // this node has answered it, or another member
     if (frame.header.kind == wire::Kind::reply) return end_by(*slot, frame);
-    take_part(*slot, wire::copy_of<wire::Part>(frame.extra), frame.payload);
+    try {
+        take_part(*slot, wire::copy_of<wire::Part>(frame.extra), frame.payload);
+    } catch (const std::bad_alloc&) {  // the frame is gone: no link is cut, and nobody sends it again
+        slot->end(no_memory_for_result());
+        own_calls_.ended(*slot);
+    }
 }
 
 }  // namespace rove

@@ -24,12 +24,12 @@ public:
     void receive(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     // `from`: null: this node's own answer.
     void on_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
-    // An answer that another engine has left, because it is to a call of this one. `by_fellow`: another member sent it, otherwise this node.
-    void receive_left(const wire::Frame& frame, bool by_fellow) REQUIRES(lock_of<EngineLock>);
+    // An answer that another engine has left, because it is to a call of this one: of another member, or of this node.
+    void receive_left(const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
 
 private:
     void on_reply_part(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] static bool may_answer(const PeerState* from, const CallSlot& slot) REQUIRES(lock_of<EngineLock>);
     void end_by(CallSlot& slot, const wire::Frame& reply) REQUIRES(lock_of<EngineLock>);
     // Of a result that is larger than a frame. The part was checked.
     void take_part(CallSlot& slot, const wire::Part& part, Bytes bytes) REQUIRES(lock_of<EngineLock>);

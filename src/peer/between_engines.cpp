@@ -11,11 +11,10 @@ namespace {
 
 constexpr std::string_view kNoRoom = "the result was dropped on its way: as many as may wait to be passed on";
 
-LeftForEngine left_frame(LeftForEngine::What what, bool by_fellow, wire::FrameHeader header, Bytes extra,
-                         Bytes payload) {
+LeftForEngine left_frame(LeftForEngine::What what, wire::FrameHeader header, Bytes extra, Bytes payload) {
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
-    return {what, by_fellow, waiting_frame(header, extra, payload)};
+    return {what, waiting_frame(header, extra, payload)};
 }
 
 // In place of an answer, or of a part of one: those parts that follow find that their call has ended.
@@ -79,17 +78,17 @@ bool BetweenEngines::add(One& to, Waiting added) {
     return true;
 }
 
-bool BetweenEngines::leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame, bool by_fellow) noexcept {
+bool BetweenEngines::leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame) noexcept {
     const bool is_answer = what == LeftForEngine::What::to_caller || what == LeftForEngine::What::to_own_call;
     try {
-        Waiting added{left_frame(what, by_fellow, frame.header, frame.extra, frame.payload), !is_answer};
+        Waiting added{left_frame(what, frame.header, frame.extra, frame.payload), !is_answer};
         const MutexLock lock(mutex_);
         if (add(engines_[to], std::move(added))) return true;
     } catch (const std::bad_alloc&) {  // an error takes less
     }
     if (!is_answer) return false;
     try {
-        Waiting added{left_frame(what, by_fellow, as_error(frame.header), {}, as_bytes(kNoRoom)), true};
+        Waiting added{left_frame(what, as_error(frame.header), {}, as_bytes(kNoRoom)), true};
         const MutexLock lock(mutex_);
         return add(engines_[to], std::move(added));
     } catch (const std::bad_alloc&) {

@@ -35,13 +35,12 @@ inline constexpr auto kCatchesUpFor = std::chrono::milliseconds(100);
 struct LeftForEngine {
     enum class What : std::uint8_t {
         to_caller,    // an answer, for a peer of that engine
-        to_own_call,  // an answer to a call that the engine has made
+        to_own_call,  // an answer to a call that the engine has made: of this node, or of another member
         answered,     // the call that this header names has been answered, so nobody has to report it as lost
         caller_left,  // the peer with the name in `header.node` has gone: so are the calls that it made
     };
     What what = What::to_caller;
-    bool by_fellow = false;  // to_own_call: by another member; otherwise by this node
-    ByteBuffer frame;        // whole, for wire::frame_in()
+    ByteBuffer frame;  // whole, for wire::frame_in()
 };
 
 class BetweenEngines {
@@ -69,8 +68,7 @@ public:
 
     // ---- what is left
     // Wakes that engine. For an answer that finds no room, or no memory, an error is left; false: not even that.
-    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame, bool by_fellow = false) noexcept
-        EXCLUDES(mutex_);
+    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame) noexcept EXCLUDES(mutex_);
     // Without the lock, but not without a fence: what was left before its engine was woken is seen by a leader that began its turn before.
     [[nodiscard]] bool has_any_for(unsigned engine) const {
         std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -132,8 +130,8 @@ public:
     [[nodiscard]] std::optional<unsigned> with_call(std::uint32_t generation) const {
         return any() ? other(between_.with_call(generation)) : std::nullopt;
     }
-    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame, bool by_fellow = false) const noexcept {
-        return between_.leave(to, what, frame, by_fellow);
+    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame) const noexcept {
+        return between_.leave(to, what, frame);
     }
     void leave_to_all(LeftForEngine::What what, const wire::FrameHeader& header) const noexcept {
         for (unsigned each = 0; any() && each < between_.count(); ++each)

@@ -112,7 +112,7 @@ void CallTable::release(CallSlot& slot) {
     slot.notify = {};
     slot.brings_memory = false;
     if (std::exchange(slot.timed_, false)) timers_.erase(slot.timer_);
-    if (!slot.large_.empty()) slot.large_ = {};
+    if (!slot.large_.empty()) slot.large_ = ByteBuffer();  // not {}, which would keep its memory
     if (slot.error_) slot.error_.reset();
     free_.push_back(slot.index);
 }

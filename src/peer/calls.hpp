@@ -101,6 +101,7 @@ public:
 
 private:
     friend class CallTable;
+    friend struct CallSlotView;  // tests/node/call_table_test.cpp
     std::uint32_t small_bytes_ = 0;
     std::array<std::byte, kSmallResultBytes> small_;
     ByteBuffer large_;      // a result that is not small, and came whole

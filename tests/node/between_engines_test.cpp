@@ -55,7 +55,7 @@ TEST_F(EnginesBetween, WhatIsLeftIsTakenOnceAndInItsOrder) {
     between_.wake_by(1, [&woken] { ++woken; });
     EXPECT_FALSE(second_.have_left_any());
     EXPECT_EQ(second_.take(), std::nullopt);
-    ASSERT_TRUE(first_.leave(1, What::to_own_call, {kReply, {}, as_bytes("one")}, /*by_fellow=*/true));
+    ASSERT_TRUE(first_.leave(1, What::to_own_call, {kReply, {}, as_bytes("one")}));
     first_.leave_to_all(What::answered, kReply);
     EXPECT_EQ(woken, 2U);
     EXPECT_FALSE(first_.have_left_any());
@@ -63,7 +63,6 @@ TEST_F(EnginesBetween, WhatIsLeftIsTakenOnceAndInItsOrder) {
     const auto one = second_.take(), two = second_.take();
     ASSERT_TRUE(one && two);
     EXPECT_EQ(one->what, What::to_own_call);
-    EXPECT_TRUE(one->by_fellow);
     EXPECT_EQ(as_text(wire::frame_in(one->frame).payload), "one");
     EXPECT_EQ(wire::frame_in(one->frame).header.call, kReply.call);
     EXPECT_EQ(two->what, What::answered);

@@ -9,8 +9,25 @@
 #include "peer/begun_call.hpp"
 #include "peer/peer_state.hpp"
 
+namespace rove {
+struct CallSlotView {
+    static std::size_t bytes_kept(const CallSlot& slot) { return slot.large_.capacity(); }
+};
+}  // namespace rove
+
 namespace rove::test {
 namespace {
+
+// A slot is used again and again, and small results would keep what a large one took.
+TEST(CallTable, AResultThatNobodyTakesLeavesNoMemory) {
+    CallTable table(7);
+    const CallId call = value_or_throw(table.begin(nullptr));
+    CallSlot& slot = *table.flying(call);
+    table.end(slot, ByteBuffer(200'000));
+    EXPECT_GE(CallSlotView::bytes_kept(slot), 200'000U);
+    table.release(call);
+    EXPECT_EQ(CallSlotView::bytes_kept(slot), 0U);
+}
 
 TEST(CallTable, ASlotThatIsUsedAgainIsAnotherCall) {
     CallTable table(7);

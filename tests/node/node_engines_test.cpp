@@ -275,6 +275,31 @@ TEST_F(NodeOfTwoEngines, NobodyElseAnswersACallToAClient) {
     EXPECT_EQ(into, kHello);
 }
 
+// It calls in the name of this node, which answers that as if it had sent the call on to itself.
+TEST_F(NodeOfTwoEngines, AMemberDoesNotHaveThisNodeAnswerACallToAClient) {
+    first_.rest();
+    for (const unsigned of : {0U, 1U}) {
+        Client member(*this, of, 1 + of);
+        rove_here here{&engine(0), nullptr, {.node = kFirst}, RanAs::resident};
+        rove_pending pending{};
+        ASSERT_EQ(rove_here_call(&here, kFirst, reinterpret_cast<rove_code>(&hello), nullptr, 0, &pending), ROVE_OK);
+        {
+            const Hold hold(member.own.lock());
+            fabric::Link& link = *member.met.first->link();
+            ASSERT_NE(link.reserve(fabric::Traffic::calls, wire::kHeaderBytes), nullptr);
+            link.publish(fabric::Traffic::calls, {.kind = wire::Kind::ping,
+                                                  .generation = pending.generation,
+                                                  .node = 0,
+                                                  .call = static_cast<std::uint16_t>(pending.slot),
+                                                  .hops = 1});
+        }
+        EXPECT_TRUE(member.has_ended(member.call(goes_along(), {}))) << "what it has sent is not read yet";
+        EXPECT_EQ(rove_pending_wait(&pending, 10'000'000), ROVE_TIMED_OUT);
+        rove_pending_drop(&pending);
+    }
+    first_.go_on();
+}
+
 // It was sent on by the one, on to a third, and answered over a link of the other.
 TEST_F(NodeOfTwoEngines, WhatIsAnsweredByAnotherWayIsOver) {
     Client one(*this, 1, 1), two(*this, 0, 2);

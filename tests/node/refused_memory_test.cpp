@@ -3,26 +3,33 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <optional>
+#include <stdexcept>
 
 #include "../watched_new.hpp"
 #include "base/descriptor.hpp"
 #include "fabric/local.hpp"
 #include "idle_lead.hpp"
+#include "package/digest.hpp"
 #include "peer/absent_members.hpp"
 #include "peer/bindings.hpp"
 #include "peer/spare_memory.hpp"
 #include "process.hpp"
+#include "program/residents.hpp"
+#include "rove/edge.h"
 #include "rove/rove.h"
 #include "rove/rove.hpp"
 
 namespace {
 thread_local bool is_refused = false;
-thread_local unsigned granted = 0;  // before it is refused
+thread_local unsigned granted = 0;         // before it is refused
+std::atomic<std::size_t> refused_size{0};  // by every thread; 0: none is
 }  // namespace
 
-void rove::test::asked_for(std::size_t /*bytes*/) {
+void rove::test::asked_for(std::size_t bytes) {
+    if (bytes > 0 && bytes == refused_size.load(std::memory_order_relaxed)) throw std::bad_alloc();
     if (!is_refused) return;
     if (granted == 0) throw std::bad_alloc();
     --granted;
@@ -191,6 +198,38 @@ TEST(RefusedMemory, ABatchThatCannotBePostedIsDropped) {
         batch.reset();
     }
     EXPECT_NO_THROW((void)peer.ping().get());
+}
+
+constexpr std::size_t kOdd = 12'345;  // nothing else asks for that many
+void give_odd(rove_here* here, const void*, std::size_t) {
+    static constexpr std::array<std::byte, kOdd> kBytes{};
+    (void)rove_reply(here, kBytes.data(), kBytes.size());
+}
+void ask_itself(Here& here) {
+    rove_pending pending{};
+    if (rove_here_call(here.raw(), here.node(), reinterpret_cast<rove_code>(&give_odd), nullptr, 0, &pending) !=
+        ROVE_OK)
+        throw std::runtime_error(rove_last_failure()->message);
+    refused_size = kOdd;
+    const bool ended = rove_pending_wait(&pending, 20'000'000'000) == ROVE_OK;
+    refused_size = 0;
+    std::array<std::byte, kOdd> into{};
+    std::size_t size = 0;
+    if (!ended) throw std::runtime_error("it did not end");
+    if (rove_pending_take(&pending, into.data(), into.size(), &size) == ROVE_OK)
+        throw std::runtime_error("it had memory");
+}
+
+// It costs that call and not the process, which answers itself where nothing may be thrown.
+TEST(RefusedMemory, AResultForANodesOwnCallIsAnErrorOfThatCall) {
+    (void)Residents::add({.id = resident_id({"test", "give odd"}),
+                          .name = "test:give odd",
+                          .signature = {},
+                          .entry = &give_odd,
+                          .built_in = true});
+    const Node server(NodeOptions{.listen = "unix:" + (scratch() / "odd.sock").string(), .log = "off"});
+    Node client(NodeOptions{.log = "off"});
+    EXPECT_NO_THROW(client.connect(server.address()).sync(fn<ask_itself>));
 }
 
 TEST(RefusedMemory, TheCAbiSaysThatItRanOut) {
