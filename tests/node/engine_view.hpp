@@ -66,6 +66,11 @@ struct EngineView {
             if (run.noticed) return true;
         return false;
     }
+    // Whether a thread of the node's own waits for the lead.
+    static bool has_followers(Engine& engine) {
+        const Hold hold(engine.lock());
+        return engine.lead_.has_followers();
+    }
     // Whether a thread leads, and how many others wait; how many of these are quiet.
     static bool has_lead(Engine& engine, int waiting, int quiet) {
         const Hold hold(engine.lock());

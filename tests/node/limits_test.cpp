@@ -279,6 +279,8 @@ int post_back_slow(Here& here) {
 }
 // Nor does one that waits without a limit.
 TEST_P(Limits, AFunctionNotKnownAsShortRunsElsewhere) {
+    // Its threads have only just been started.
+    ASSERT_TRUE(soon([&] { return EngineView::has_followers(detail::Inside::core(peer())->first_engine()); }));
     std::thread late([] {
         (void)soon([] { return go_on.load(); }, 30s);
         go_on = true;
