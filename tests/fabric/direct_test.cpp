@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/descriptor.hpp"
+#include "fabric/direct/peers_bells.hpp"
 #include "fabric/mapped_region.hpp"
 #include "fabric/proc_file.hpp"
 #include "fabrics.hpp"
@@ -235,6 +236,51 @@ private:
 int bells_in(int descriptor) {
     std::array<char, 8192> bells{};
     return static_cast<int>(read(descriptor, bells.data(), bells.size()));
+}
+
+// One fabric with links to more others than it keeps bells open: each is rung, and no descriptor is left.
+TEST_F(Direct, PeersThatSleepAreWokenHoweverManyThereAre) {
+    constexpr std::size_t kMany = PeersBells::kOpenMax + 10;
+    struct Other {
+        std::unique_ptr<Fabric> fabric;
+        std::unique_ptr<Link> link, back;
+    };
+    const std::size_t before = count_descriptors();
+    {
+        std::vector<Other> others(kMany);
+        for (Other& other : others) {
+            other.fabric = std::move(*open_local_fabric({.stream = false}));
+            other.link = std::move(*other.fabric->open_link());
+            other.back = std::move(*fabric_a->open_link());
+            ASSERT_TRUE(other.link->connect(other.back->offer()));
+            ASSERT_TRUE(other.back->connect(other.link->offer()));
+            other.link->settled();
+            other.back->settled();
+        }
+        // Each fabric has its own bell, and fabric_a's open once.
+        EXPECT_EQ(count_descriptors(), before + 2 * kMany + PeersBells::kOpenMax);
+        for (int round = 1; round <= 2; ++round)
+            for (Other& other : others) {
+                ASSERT_TRUE(other.fabric->announce_sleep());
+                ASSERT_TRUE(send(*other.back, Traffic::calls, static_cast<unsigned>(round), 8));
+                EXPECT_EQ(bells_in(other.fabric->descriptors().front()), 1);
+                other.fabric->end_sleep();
+            }
+        EXPECT_EQ(count_descriptors(), before + 2 * kMany + PeersBells::kOpenMax);
+    }
+    EXPECT_EQ(count_descriptors(), before);
+}
+
+TEST_F(Direct, APeerIsWokenAlsoWhereDescriptorsAreShort) {
+    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    ASSERT_TRUE(fabric_b->announce_sleep());
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    EXPECT_TRUE(send(*a, Traffic::calls, 1, 8));
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_EQ(bells_in(fabric_b->descriptors().front()), 1) << "its bell is open";
 }
 
 TEST_F(Direct, PublishTwiceIsOneBell) {

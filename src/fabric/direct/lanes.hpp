@@ -10,6 +10,7 @@
 
 #include "fabric/direct/doorbell.hpp"
 #include "fabric/direct/link.hpp"
+#include "fabric/direct/peers_bells.hpp"
 #include "fabric/sleep_fence.hpp"
 
 namespace rove::fabric {
@@ -25,12 +26,14 @@ public:
 
     // Used by the links.
     [[nodiscard]] const Doorbell& bell() const { return bell_; }
+    [[nodiscard]] PeersBells& peers_bells() { return peers_bells_; }
     void add(DirectLink& link) { links_.push_back(&link); }
     void remove(DirectLink& link) { std::erase(links_, &link); }
 
 private:
     explicit DirectLanes(Doorbell bell) : bell_(std::move(bell)) {}
     Doorbell bell_;
+    PeersBells peers_bells_;
     SleepFence fence_;
     std::vector<DirectLink*> links_;
 };

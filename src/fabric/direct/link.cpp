@@ -22,6 +22,7 @@ Result<std::unique_ptr<DirectLink>> DirectLink::open(DirectLanes& lanes) {
 }
 
 DirectLink::~DirectLink() {
+    lanes_.peers_bells().close(peers_bell_);
     lanes_.remove(*this);
 }
 
@@ -62,7 +63,8 @@ Status DirectLink::connect(Bytes peer_offer) {
     if (boot != boot_id())
         return fail(ErrorCode::unsupported, "the two ends share no memory: they run on different machines");
     ROVE_TRY(MappedRegion remote, map_peers_region(pid, mailbox, token, token_));
-    ROVE_TRY(peers_bell_, Doorbell::open_peers(pid, bell));
+    ROVE_CHECK(lanes_.peers_bells().open({pid, bell}));
+    peers_bell_ = {pid, bell};
     remote_ = std::move(remote);
     asleep_ = &remote_->asleep;
     sleeper_pays_ = &SleepFence::sleeper_pays();
@@ -82,7 +84,8 @@ void DirectLink::announce_sleep(bool asleep) {
 }
 
 void DirectLink::wake_peer() {
-    if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) != 0) peers_bell_.ring();
+    if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) != 0)
+        lanes_.peers_bells().ring(peers_bell_);
 }
 
 }  // namespace rove::fabric

@@ -1,5 +1,5 @@
 // DirectLink: a Link between two processes of one user on one machine. Each end owns a Region in a sealed memory file, which
-// the other end maps; docs/frames.md describes the offer. A link keeps one descriptor: the peer's doorbell.
+// the other end maps; docs/frames.md describes the offer. Once both ends have mapped the files, a link keeps no descriptor of its own.
 //
 // Threads: as Fabric (fabric.hpp).
 //
@@ -7,7 +7,7 @@
 // the peer does.
 #pragma once
 
-#include "fabric/direct/doorbell.hpp"
+#include "fabric/direct/peers_bells.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mapped_region.hpp"
 
@@ -42,7 +42,7 @@ private:
     Descriptor file_;      // the file of region_, until the peer has mapped it
     MappedRegion region_;  // this end's region, which the peer writes
     MappedRegion remote_;  // the peer's region
-    Doorbell peers_bell_;
+    PeersBells::Name peers_bell_;
 };
 
 }  // namespace rove::fabric
