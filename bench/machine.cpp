@@ -50,6 +50,10 @@ double ns_per_tick() {
     return value;
 }
 
+double us_since(std::uint64_t begin_ticks) {
+    return static_cast<double>(ticks() - begin_ticks) * ns_per_tick() / 1000;
+}
+
 std::string cpu_name() {
     std::ifstream file("/proc/cpuinfo");
     for (std::string line; std::getline(file, line);)

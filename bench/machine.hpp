@@ -25,6 +25,7 @@ void pin_to(int core);
     return arch::ticks();
 }
 [[nodiscard]] double ns_per_tick();  // measured once, over 20 ms
+[[nodiscard]] double us_since(std::uint64_t begin_ticks);
 
 [[nodiscard]] std::string cpu_name();
 [[nodiscard]] std::string kernel_name();

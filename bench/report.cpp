@@ -28,6 +28,11 @@ Json json_of(const Row& row) {
     put("bytes_per_second", row.bytes_per_second);
     put("frame_bytes", row.frame_bytes);
     put("core_share", row.core_share);
+    put("wakes_per_second", row.wakes_per_second);
+    if (row.peers) json["peers"] = *row.peers;
+    put("bytes_per_peer", row.bytes_per_peer);
+    put("descriptors_per_peer", row.descriptors_per_peer);
+    put("seconds", row.seconds);
     if (!row.against.empty()) json["against"] = row.against;
     if (!row.ratio.empty()) json["ratio"] = row.ratio;
     return json;
@@ -45,10 +50,16 @@ std::string ours(const Row& row) {
         return fmt::format("{:.0f} ns (min {:.0f}, 99 % {:.0f}, 99.9 % {:.0f}, spread {:.0f} %)", row.one_way_ns->p50,
                            row.one_way_ns->min, row.one_way_ns->p99, row.one_way_ns->p999,
                            100 * (row.one_way_ns->p999 / row.one_way_ns->p50 - 1));
+    if (row.bytes_per_peer)
+        return fmt::format("{:.0f} KiB", *row.bytes_per_peer / 1024) +
+               (row.descriptors_per_peer ? fmt::format(", {:.1f} descriptors", *row.descriptors_per_peer) : "");
+    if (row.seconds) return fmt::format("{:.3f} s", *row.seconds);
     if (row.bytes_per_second && (row.what == "bandwidth" || !row.per_second))
         return figure(*row.bytes_per_second) + "B/s";
     if (row.per_second) return figure(*row.per_second) + "/s";
-    if (row.core_share) return fmt::format("{:.2f} % of a core", 100 * *row.core_share);
+    if (row.core_share)
+        return fmt::format("{:.2f} % of a core", 100 * *row.core_share) +
+               (row.wakes_per_second ? fmt::format(", {:.1f} wake-ups/s", *row.wakes_per_second) : "");
     return "";
 }
 

@@ -14,14 +14,18 @@ struct OneWay {  // ns; of one run the percentiles over its samples, of a row th
 };
 
 struct Row {
-    std::string what;  // latency, rate, bandwidth, arrival, wake
+    std::string what;  // latency, rate, bandwidth, arrival, wake, idle
     std::string mode;  // deliver, resident, cached, inline; arrival: the form
     std::string function;
     std::size_t size = 0;  // payload bytes
     std::string fabric;
     std::optional<OneWay> one_way_ns;
     std::optional<double> per_second, bytes_per_second, frame_bytes;
-    std::optional<double> core_share;  // wake: of one core, by the node while nothing arrives
+    std::optional<double> core_share;        // wake, idle: of one core, by the node while nothing arrives
+    std::optional<double> wakes_per_second;  // idle: of the node's threads, while nothing arrives
+    std::optional<std::size_t> peers;        // idle: how many
+    std::optional<double> bytes_per_peer, descriptors_per_peer;  // idle
+    std::optional<double> seconds;                               // idle: until all had met the node
     std::map<std::string, double> against;
     std::map<std::string, double> ratio;  // medians over the runs of ours / theirs in the same run
 };

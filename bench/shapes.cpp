@@ -1,22 +1,20 @@
 #include "bench/shapes.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
-#include <memory>
-#include <sstream>
 #include <thread>
 
 #include "bench/machine.hpp"
+#include "bench/runs.hpp"
+#include "bench/session.hpp"
 #include "bench/sides.hpp"
 #include "bench/ucx_perftest.hpp"
+#include "bench/usage.hpp"
 #include "bench/yardsticks.hpp"
 #include "code/cache.hpp"
 #include "rove/node.hpp"
@@ -25,124 +23,7 @@
 namespace rove::bench {
 namespace {
 
-namespace fs = std::filesystem;
 using std::chrono::milliseconds;
-
-struct NodeSide {
-    std::vector<std::string> flags;
-    bool preload = false;
-};
-
-// A node of its own and a client of it.
-class Session {
-public:
-    Session(const Settings& settings, const NodeSide& side, Forms forms = Forms::both)
-        : settings_(settings), cores_(choose_cores()), cookie_((scratch_.path() / "cookie").string()) {
-        std::vector<std::string> command = {settings.rove,   "node",     "--listen", "127.0.0.1:0", "--fabric",
-                                            settings.fabric, "--cookie", cookie_,    "--log",       "off"};
-        command.insert(command.end(), side.flags.begin(), side.flags.end());
-        if (side.preload) {
-            for (const char* name : {"bench_table", "increment", "indirect_put", "sum"})
-                fs::copy(settings.packages / (std::string(name) + ".rove"), scratch_.path());
-            command.insert(command.end(), {"--packages", scratch_.path()});
-        }
-        const std::string errors = scratch_.path() / "node-says";
-        node_ = value_or_throw(start_side(command, cores_.node, {}, errors));
-        const std::string line = node_.read_line();
-        if (!line.starts_with("listening ")) {
-            std::ifstream said(errors);
-            throw Error(ErrorCode::disconnected, "the benchmark's node did not start: " +
-                                                     std::string((std::istreambuf_iterator<char>(said)), {}));
-        }
-        pin_to(cores_.client);
-        NodeOptions options;
-        options.fabric = settings.fabric == "tcp" ? FabricChoice::tcp : FabricChoice::shm;
-        options.own_thread = false;
-        options.cookie = cookie_;
-        options.forms = forms;
-        client_ = std::make_unique<Node>(options);
-        peer_ = std::make_unique<Peer>(client_->connect(line.substr(10)));
-    }
-
-    [[nodiscard]] const Peer& peer() const { return *peer_; }
-    [[nodiscard]] const Cores& cores() const { return cores_; }
-    [[nodiscard]] pid_t node_pid() const { return node_.pid(); }
-    [[nodiscard]] Package package(const std::string& name) const {
-        return Package::open(settings_.packages / (name + ".rove"));
-    }
-
-private:
-    const Settings& settings_;
-    Cores cores_;
-    Scratch scratch_;
-    std::string cookie_;
-    Process node_;
-    std::unique_ptr<Node> client_;
-    std::unique_ptr<Peer> peer_;
-};
-
-// One repeated call: a mode, a function, a size. The only place that knows how a mode is asked for.
-class Sender {
-public:
-    Sender(const Session& session, const std::string& mode, const std::string& function, std::size_t size)
-        : peer_(session.peer()),
-          deliver_(mode == "deliver"),
-          entry_(prepared(session, mode, function)),
-          message_(entry_, std::max<std::size_t>(size, function == "indirect_put" ? 16 : 8)) {
-        const std::uint64_t one = 1;
-        std::memcpy(message_.payload().data(), &one, sizeof one);
-        if (deliver_) return;
-        // The bitcode tier is compiled after the first call: measure what stays.
-        for (int i = 0; i < 100; ++i) call();
-        std::this_thread::sleep_for(milliseconds(300));
-        for (int i = 0; i < 1000; ++i) call();
-    }
-
-    void call() {
-        std::byte reply[64];
-        (void)(deliver_ ? peer_.ping(message_.payload()) : peer_.call(message_)).get_into(reply);
-    }
-    void post() {
-        if (deliver_)
-            peer_.deliver(message_.payload());
-        else
-            peer_.post(message_);
-    }
-    [[nodiscard]] const Entry& entry() const { return entry_; }
-    [[nodiscard]] std::size_t size() { return message_.payload().size(); }
-    [[nodiscard]] double frame_bytes() const { return peer_.counters().frame_bytes_last; }
-
-private:
-    static Entry prepared(const Session& session, const std::string& mode, const std::string& function) {
-        if (function == "indirect_put" && mode != "resident") session.peer().load(session.package("bench_table"));
-        const Entry entry = session.package(function).entry(function);
-        return mode == "inline" ? entry.sent(Sending::always_inlined) : entry;
-    }
-
-    const Peer& peer_;
-    bool deliver_;
-    Entry entry_;
-    Message message_;
-};
-
-// The figures of several runs: ours, theirs, and their ratio within each run.
-class Runs {
-public:
-    void add(double value) { ours_.push_back(value); }
-    void against(const std::string& name, double theirs) {
-        theirs_[name].push_back(theirs);
-        ratios_[name].push_back(ours_.back() / theirs);
-    }
-    void tell(Row& row) const {
-        for (const auto& [name, values] : theirs_) row.against[name] = median(values);
-        for (const auto& [name, values] : ratios_) row.ratio[name] = median(values);
-    }
-    [[nodiscard]] double middle() const { return median(ours_); }
-
-private:
-    std::vector<double> ours_;
-    std::map<std::string, std::vector<double>> theirs_, ratios_;
-};
 
 void measure_ucx(const Settings& settings, const Session& session, const std::string& test, std::size_t size,
                  const std::function<void(const PerftestResult&)>& use, Report& report) {
@@ -152,30 +33,6 @@ void measure_ucx(const Settings& settings, const Session& session, const std::st
         use(*result);
     else if (std::find(report.notes.begin(), report.notes.end(), why) == report.notes.end())
         report.notes.push_back(why);
-}
-
-// Half the round trip of each of `samples` calls.
-OneWay ping_pong(Sender& sender, std::size_t samples) {
-    std::vector<double> one_way;
-    one_way.reserve(samples);
-    for (std::size_t i = 0; i < samples / 10; ++i) sender.call();
-    std::uint64_t last = ticks();
-    for (std::size_t i = 0; i < samples; ++i) {
-        sender.call();
-        const std::uint64_t now = ticks();
-        one_way.push_back(static_cast<double>(now - last) * ns_per_tick() / 2);
-        last = now;
-    }
-    return {percentile(one_way, 0), percentile(one_way, 0.5), percentile(one_way, 0.99), percentile(one_way, 0.999)};
-}
-
-OneWay middle_of(const std::vector<OneWay>& runs) {
-    const auto of = [&runs](double OneWay::* field) {
-        std::vector<double> values;
-        for (const OneWay& run : runs) values.push_back(run.*field);
-        return median(values);
-    };
-    return {of(&OneWay::min), of(&OneWay::p50), of(&OneWay::p99), of(&OneWay::p999)};
 }
 
 std::vector<std::size_t> sizes_or(const Settings& settings, std::vector<std::size_t> others) {
@@ -285,10 +142,6 @@ void flood(const Settings& settings, const Flood& flood, std::size_t size, const
     report.rows.push_back(row);
 }
 
-double us_since(std::uint64_t begin) {
-    return static_cast<double>(ticks() - begin) * ns_per_tick() / 1000;
-}
-
 double timed_call(const Peer& peer, const Entry& entry) {
     std::byte reply[64];
     const std::int64_t number = 1;
@@ -296,31 +149,6 @@ double timed_call(const Peer& peer, const Entry& entry) {
     (void)peer.call(entry, std::as_bytes(std::span(&number, 1))).get_into(reply);
     return us_since(begin) * 1000;
 }
-
-OneWay summary(std::vector<double> ns) {
-    return {percentile(ns, 0), percentile(ns, 0.5), percentile(ns, 0.99), percentile(ns, 0.999)};
-}
-
-// Share of one core that a process has used since the last look: all its threads' time on a core, in ns.
-class CoreShare {
-public:
-    explicit CoreShare(pid_t pid) : threads_(fmt::format("/proc/{}/task", pid)), used_(read()), begin_(ticks()) {}
-    [[nodiscard]] double now() const { return (read() - used_) / (us_since(begin_) * 1000); }
-
-private:
-    [[nodiscard]] double read() const {
-        double sum = 0;
-        for (const auto& thread : fs::directory_iterator(threads_)) {
-            std::ifstream file(thread.path() / "schedstat");
-            double ns = 0;
-            if (file >> ns) sum += ns;
-        }
-        return sum;
-    }
-    fs::path threads_;
-    double used_;
-    std::uint64_t begin_;
-};
 
 }  // namespace
 
@@ -461,7 +289,7 @@ double crowd_per_second(const Settings& settings, unsigned pairs) {
             NodeOptions options;
             options.own_thread = false;
             options.cookie = cookie;
-            options.fabric = settings.fabric == "tcp" ? FabricChoice::tcp : FabricChoice::shm;
+            options.fabric = fabric_of(settings);
             Node client(options);
             const Peer peer = client.connect(address);
             std::byte reply[8];
@@ -515,9 +343,9 @@ void measure_wake(const Settings& settings, Report& report, Progress& progress) 
         Sender sender(session, "cached", "increment", 8);
         progress.say(fmt::format("wake: a node that waits, {}", waiting));
         std::this_thread::sleep_for(milliseconds(300));
-        const CoreShare share(session.node_pid());
+        const Activity activity(session.node_pid());
         std::this_thread::sleep_for(milliseconds(settings.quick ? 200 : 3000));
-        add(std::string(waiting) + ", nothing arrives").core_share = share.now();
+        add(std::string(waiting) + ", nothing arrives").core_share = activity.core_share();
         if (waiting == std::string("latency")) continue;
         const double usual = ping_pong(sender, 2000).p50 * 2;
         std::vector<double> all;

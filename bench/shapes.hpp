@@ -17,6 +17,8 @@ struct Settings {
     bool against_ucx = false;
     unsigned runs = 5;
     bool stress = false;             // latency: while stress-ng works on memory on both cores
+    std::vector<std::size_t> peers;  // idle: how many; empty: the shape's own
+    unsigned quiet_ms = 1000;        // idle: how long a peer is quiet before its first call
     bool quick = false;              // so short that the figures mean little: for tests
     std::filesystem::path rove;      // the command, for the node
     std::filesystem::path packages;  // where increment.rove and the others are
@@ -30,6 +32,7 @@ void measure_bandwidth(const Settings& settings, Report& report, Progress& progr
 void measure_arrival(const Settings& settings, Report& report, Progress& progress);
 void measure_crowd(const Settings& settings, Report& report, Progress& progress);  // eight nodes on two cores
 void measure_wake(const Settings& settings, Report& report, Progress& progress);
+void measure_idle(const Settings& settings, Report& report, Progress& progress);  // peers that do nothing
 
 void measure_api(const Settings& settings, Report& report, Progress& progress);  // typed calls, buffers
 

@@ -9,10 +9,11 @@ namespace rove::bench {
 constexpr std::chrono::seconds kGrace{3};
 
 Result<Process> start_side(const std::vector<std::string>& command, int core,
-                           const std::vector<std::string>& environment, const std::filesystem::path& errors) {
+                           const std::vector<std::string>& environment, const std::filesystem::path& errors, int in) {
     ROVE_TRY(const Descriptor errors_to, open_for_output(errors));
     return Process::start(
-        command, {.err = errors_to.number(), .environment = environment, .cores = cores_of(core), .grace = kGrace});
+        command,
+        {.in = in, .err = errors_to.number(), .environment = environment, .cores = cores_of(core), .grace = kGrace});
 }
 
 }  // namespace rove::bench

@@ -11,10 +11,12 @@
 namespace rove::bench {
 
 // Starts a program on one of the benchmark's cores, or on both (machine.hpp). Its standard output can be read; its standard error goes to
-// a file, or nowhere.
+// a file, or nowhere. Its
+// standard input is one of ProcessOptions' values.
 [[nodiscard]] Result<Process> start_side(const std::vector<std::string>& command, int core,
                                          const std::vector<std::string>& environment = {},
-                                         const std::filesystem::path& errors = "/dev/null");
+                                         const std::filesystem::path& errors = "/dev/null",
+                                         int in = ProcessOptions::kNothing);
 
 // A folder of the benchmark's own, gone with it, also where a signal ends it (toolchain::Interruptible).
 class Scratch {

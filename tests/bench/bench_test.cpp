@@ -4,16 +4,20 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "../node/process.hpp"
 #include "../node/soon.hpp"
 #include "bench/machine.hpp"
+#include "bench/usage.hpp"
 #include "bench/yardsticks.hpp"
 
 namespace rove::test {
@@ -48,9 +52,10 @@ void expect_compared(const json& row, const std::set<std::string>& with) {
     const json against = row.value("against", json::object());
     for (const auto& [name, theirs] : against.items()) {
         named.insert(name);
-        const double ours = name.ends_with("_bytes_per_second") ? row.at("bytes_per_second").get<double>()
-                            : name.ends_with("_per_second")     ? row.at("per_second").get<double>()
-                                                                : row.at("one_way_ns").at("p50").get<double>();
+        const double ours = name.ends_with("_p99_ns")             ? row.at("one_way_ns").at("p99").get<double>()
+                            : name.ends_with("_bytes_per_second") ? row.at("bytes_per_second").get<double>()
+                            : name.ends_with("_per_second")       ? row.at("per_second").get<double>()
+                                                                  : row.at("one_way_ns").at("p50").get<double>();
         EXPECT_GT(theirs.get<double>(), 0) << row;
         EXPECT_NEAR(row.at("ratio").at(name).get<double>() / (ours / theirs.get<double>()), 1, 1e-6) << row;
     }
@@ -151,6 +156,87 @@ TEST(Bench, ArrivalAndWake) {
     EXPECT_TRUE(wake.at("rows")[1].at("against").contains("kernel_wake_ns"));
 }
 
+// What is said of peers that do nothing. How much they cost is not asked; but each figure is one peer's, and every peer has met the node.
+void expect_idle(const json& rows, std::size_t peers, const std::string& fabric) {
+    std::map<std::string, json> found;
+    const std::string begin = std::to_string(peers) + " idle: ";
+    for (const json& row : rows) {
+        if (row.at("peers") != peers) continue;
+        EXPECT_EQ(row.at("what"), "idle");
+        EXPECT_EQ(row.at("fabric"), fabric);
+        const std::string mode = row.at("mode").get<std::string>();
+        ASSERT_TRUE(mode.starts_with(begin)) << mode;
+        if (row.contains("one_way_ns")) expect_ordered(row);
+        EXPECT_TRUE(found.emplace(mode.substr(begin.size()), row).second) << mode << " is there twice";
+    }
+    std::set<std::string> modes;
+    for (const auto& [mode, row] : found) modes.insert(mode);
+    std::set<std::string> wanted{"node, nothing arrives", "round trip, cached"};
+    if (peers > 0)
+        wanted.insert({"meeting, first tenth", "meeting, last tenth", "meetings, 4 at once", "each peer, at the node",
+                       "each peer, at the clients", "each peer, at both ends, shared pages once",
+                       "first call after 50 ms"});
+    ASSERT_EQ(modes, wanted);
+    const json& still = found.at("node, nothing arrives");
+    EXPECT_GE(still.at("core_share").get<double>(), 0);
+    EXPECT_GE(still.at("wakes_per_second").get<double>(), 0);
+    if (peers == 0) return expect_compared(found.at("round trip, cached"), {});
+    expect_compared(found.at("round trip, cached"), {"none_idle_ns", "none_idle_p99_ns"});
+    expect_compared(found.at("meeting, first tenth"), {});
+    expect_compared(found.at("meeting, last tenth"), {"first_tenth_ns"});
+    expect_compared(found.at("first call after 50 ms"), {"warm_call_ns"});
+    const json& together = found.at("meetings, 4 at once");
+    EXPECT_NEAR(together.at("per_second").get<double>() * together.at("seconds").get<double>(),
+                static_cast<double>(peers), 1e-6);
+    for (const auto& [mode, row] : found) {
+        if (!mode.starts_with("each peer")) continue;
+        EXPECT_GT(row.at("bytes_per_peer").get<double>(), 0) << row;
+        EXPECT_LT(row.at("bytes_per_peer").get<double>(), 64 << 20U) << row;
+        if (mode == "each peer, at both ends, shared pages once") continue;
+        EXPECT_GE(row.at("descriptors_per_peer").get<double>(), 1) << row;  // the connection by which they met
+        EXPECT_LT(row.at("descriptors_per_peer").get<double>(), 8) << row;
+    }
+}
+
+TEST(Bench, Idle) {
+    for (const char* fabric : {"shm", "tcp"}) {
+        SCOPED_TRACE(fabric);
+        const json report = measure({"idle", "--peers", "0,8", "--quiet-ms", "50", "--fabric", fabric});
+        EXPECT_EQ(report.at("command"), "rove bench idle");
+        ASSERT_EQ(report.at("rows").size(), 11U);
+        expect_idle(report.at("rows"), 0, fabric);
+        expect_idle(report.at("rows"), 8, fabric);
+    }
+}
+
+TEST(Bench, SeesWhatAProcessHolds) {
+    constexpr std::size_t kBytes = 64 << 20U;
+    const bench::Footprint before = bench::footprint_of(getpid());
+    EXPECT_LE(before.proportional_bytes, before.resident_bytes);
+    const std::vector<char> touched(kBytes, 1);
+    const std::ifstream open("/proc/self/status");
+    const bench::Footprint after = bench::footprint_of(getpid());
+    EXPECT_GE(after.resident_bytes - before.resident_bytes, kBytes) << touched.back();
+    EXPECT_LT(after.resident_bytes - before.resident_bytes, 2 * kBytes);
+    EXPECT_EQ(after.descriptors - before.descriptors, 1);
+}
+
+TEST(Bench, SeesWhatAProcessDoes) {
+    using Clock = std::chrono::steady_clock;
+    const auto seconds_since = [](Clock::time_point begin) {
+        return std::chrono::duration<double>(Clock::now() - begin).count();
+    };
+    const Clock::time_point begin = Clock::now();
+    const bench::Activity activity(getpid());
+    for (int i = 0; i < 50; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const double wakes = activity.wakes_per_second();
+    EXPECT_GE(wakes * seconds_since(begin), 50);
+    for (const std::clock_t until = std::clock() + CLOCKS_PER_SEC / 5; std::clock() < until;) continue;
+    const double share = activity.core_share();
+    EXPECT_GT(share * seconds_since(begin), 0.1);
+    EXPECT_LT(share, 2);
+}
+
 // It throws where the reader has not seen every frame.
 TEST(Bench, TheRawRingLosesNothing) {
     const bench::Cores cores = bench::choose_cores();
@@ -159,8 +245,14 @@ TEST(Bench, TheRawRingLosesNothing) {
 }
 
 TEST(Bench, WrongUsageSaysSo) {
-    const std::vector<std::vector<std::string>> wrongs = {
-        {"speed"}, {"latency", "--mode", "fast"}, {"latency", "--size", "1"}, {"latency", "--against", "mpi"}, {}};
+    const std::vector<std::vector<std::string>> wrongs = {{"speed"},
+                                                          {"latency", "--mode", "fast"},
+                                                          {"latency", "--size", "1"},
+                                                          {"latency", "--against", "mpi"},
+                                                          {"idle", "--peers", "1024"},
+                                                          {"idle", "--peers", "many"},
+                                                          {"idle", "--quiet-ms", "-1"},
+                                                          {}};
     for (std::vector<std::string> arguments : wrongs) {
         arguments.insert(arguments.begin(), {rove(), "bench"});
         const Ran ran = run(arguments);
@@ -180,28 +272,35 @@ TEST(Bench, WrongUsageSaysSo) {
     }
 }
 
-// Its node is gone with it, whatever ends it, and its files where it can see to that.
+// What it has started is gone with it, whatever ends it, and its files where it can see to that.
+void expect_nothing_left(const std::vector<std::string>& arguments, std::size_t processes, int number) {
+    const std::filesystem::path temporary = scratch() / ("bench-" + arguments.front() + std::to_string(number));
+    std::filesystem::create_directory(temporary);
+    std::vector<std::string> command{rove(), "bench"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    Process bench = value_or_throw(Process::start(command, {.environment = {"TMPDIR=" + temporary.string()}}));
+    std::vector<int> started;
+    ASSERT_TRUE(soon([&] {
+        std::istringstream numbers(run({"pgrep", "-P", std::to_string(bench.pid())}).out);
+        started.assign(std::istream_iterator<int>(numbers), {});
+        return started.size() == processes;
+    })) << "it has started "
+        << started.size() << " of " << processes << " processes";
+    bench.signal(number);
+    EXPECT_EQ(bench.wait(), 128 + number);
+    for (const int each : started)
+        EXPECT_TRUE(soon([each] {
+            return kill(each, 0) != 0 || run({"ps", "-o", "stat=", "-p", std::to_string(each)}).out.starts_with("Z");
+        })) << "process "
+            << each << " is still there";
+    if (number == SIGINT) EXPECT_TRUE(std::filesystem::is_empty(temporary));
+}
+
 TEST(Bench, LeavesNothingBehind) {
     for (const int number : {SIGINT, SIGKILL}) {
-        const std::filesystem::path temporary = scratch() / ("bench-" + std::to_string(number));
-        std::filesystem::create_directory(temporary);
-        Process bench = value_or_throw(Process::start({rove(), "bench", "latency", "--runs", "1000"},
-                                                      {.environment = {"TMPDIR=" + temporary.string()}}));
-        Ran before;
-        ASSERT_TRUE(soon([&] {
-            before = run({"pgrep", "-P", std::to_string(bench.pid())});
-            return before.status == 0;
-        })) << "it has started no node";
-        bench.signal(number);
-        EXPECT_EQ(bench.wait(), 128 + number);
-        const int node = std::stoi(before.out);
-        bool gone = false;
-        for (int tries = 0; tries < 200 && !gone; ++tries) {
-            gone = kill(node, 0) != 0 || run({"ps", "-o", "stat=", "-p", std::to_string(node)}).out.starts_with("Z");
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        }
-        EXPECT_TRUE(gone) << "node " << node << " is still there";
-        if (number == SIGINT) EXPECT_TRUE(std::filesystem::is_empty(temporary));
+        expect_nothing_left({"latency", "--runs", "1000"}, 1, number);
+        // Two nodes, and a process of peers.
+        expect_nothing_left({"idle", "--peers", "2", "--runs", "1000"}, 3, number);
     }
 }
 

@@ -5,8 +5,10 @@
 #include <functional>
 #include <map>
 
+#include "bench/idle_peers.hpp"
 #include "bench/shapes.hpp"
 #include "commands.hpp"
+#include "engine/peers.hpp"
 #include "rove/error.hpp"
 #include "toolchain/process.hpp"
 
@@ -26,7 +28,7 @@ struct Arguments {
 const std::map<std::string, std::function<void(const Settings&, Report&, Progress&)>> kShapes{
     {"latency", bench::measure_latency}, {"rate", bench::measure_rate},   {"bandwidth", bench::measure_bandwidth},
     {"arrival", bench::measure_arrival}, {"crowd", bench::measure_crowd}, {"wake", bench::measure_wake},
-    {"api", bench::measure_api}};
+    {"idle", bench::measure_idle},       {"api", bench::measure_api}};
 
 // Everything that docs/performance.md reports.
 void measure_tables(Settings settings, Report& report, Progress& progress) {
@@ -73,6 +75,8 @@ void check_what_is_needed(const Arguments& arguments) {
     if (all || arguments.shape == "api")
         for (const char* const program : {"rove_bench_api", "rove_bench_api_bitcode"})
             need(settings.rove.parent_path() / program, "run the `rove` of a build of the sources");
+    if (arguments.shape == "idle")
+        need(settings.rove.parent_path() / bench::kPeersProgram, "run the `rove` of a build of the sources");
     for (const std::string& path : {arguments.json, arguments.markdown})
         if (!path.empty() && !std::ofstream(path, std::ios::app))
             throw Error(ErrorCode::invalid, "cannot write " + path);
@@ -112,11 +116,10 @@ void add_bench(CLI::App& app) {
         ->add_option(
             "SHAPE", arguments->shape,
             "latency: half a round trip; rate: posts, run; bandwidth: the same with large payloads; arrival: first "
-            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; api: typed calls and buffers; "
-            "tables: all of "
-            "docs/performance.md")
+            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; idle: what peers cost that do "
+            "nothing; api: typed calls and buffers; tables: all of docs/performance.md but idle")
         ->required()
-        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "api", "tables"}));
+        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "idle", "api", "tables"}));
     command
         ->add_option(
             "--mode", settings.modes,
@@ -138,6 +141,17 @@ void add_bench(CLI::App& app) {
         ->check(CLI::IsMember({"ucx"}));
     command->add_option("--runs", settings.runs, "windows of each; figures are medians over them")
         ->check(CLI::Range(1U, 1000U))
+        ->capture_default_str();
+    command
+        ->add_option(
+            "--peers", settings.peers,
+            "idle: how many do nothing (0,100,300; --quick: 0,8). Several: separated by commas. Each takes some "
+            "6 MiB of memory, once for both ends, and descriptors: the soft limit of these is raised to the hard one")
+        ->delimiter(',')
+        ->check(CLI::Range(std::size_t{0}, kPeersMax - 1));  // one more calls
+    command
+        ->add_option("--quiet-ms", settings.quiet_ms, "idle: how long peers have done nothing before they are measured")
+        ->check(CLI::Range(0U, 600'000U))
         ->capture_default_str();
     command->add_flag("--stress", settings.stress, "latency: while `stress-ng --vm 2` works on memory on both cores");
     command->add_flag("--quick", settings.quick,
