@@ -11,6 +11,7 @@
 #include "engine/here.hpp"
 #include "engine/pieces.hpp"
 #include "engine_view.hpp"
+#include "known_values.hpp"
 #include "node/core.hpp"
 #include "soon.hpp"
 
@@ -18,33 +19,6 @@ namespace rove::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Odd {  // three of them are no multiple of a part
-    std::uint32_t a, b, c;
-    bool operator==(const Odd&) const = default;
-};
-
-template <typename T>
-T value_at(std::size_t i) {
-    if constexpr (std::is_same_v<T, Odd>)
-        return {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i * 7), static_cast<std::uint32_t>(~i)};
-    else {
-        const std::size_t value = i * 31 + i / 251;
-        return static_cast<T>(value);
-    }
-}
-template <typename C>
-C made(std::size_t count) {
-    C values(count, typename C::value_type{});
-    for (std::size_t i = 0; i < count; ++i) values[i] = value_at<typename C::value_type>(i);
-    return values;
-}
-template <typename C>
-std::size_t first_wrong(const C& values) {
-    for (std::size_t i = 0; i < values.size(); ++i)
-        if (values[i] != value_at<typename C::value_type>(i)) return i;
-    return values.size();
-}
 
 std::size_t take_text(const std::string& text) {
     return first_wrong(text);
