@@ -75,8 +75,9 @@ public:
         return engines_[engine].count.load(std::memory_order_relaxed) > 0;
     }
     [[nodiscard]] std::optional<LeftForEngine> take(unsigned engine) EXCLUDES(mutex_);
-    // An engine is behind: half of what may wait for it does. It takes some, so no frames are taken now that may leave more for it. Those
-    // that are being handled still find room. An engine that has taken nothing for kCatchesUpFor has no thread, and nobody waits for that.
+    // True: half of what may wait for an engine does, and the engine takes some. So no frames are taken now that may leave more for it; those
+    // that are being handled still find room. Nobody waits for an engine that has taken nothing for kCatchesUpFor: it has no thread, or none
+    // that is not in a function, and the others' peers are not to wait for that.
     [[nodiscard]] bool must_wait() const EXCLUDES(mutex_) {
         return behind_.load(std::memory_order_relaxed) > 0 && one_catches_up();
     }
