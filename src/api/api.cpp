@@ -6,6 +6,7 @@
 #include "program/callables.hpp"
 #include "rove/node.hpp"
 #include "rove/peer_group.hpp"
+#include "wire/lists.hpp"
 
 namespace rove {
 
@@ -41,7 +42,7 @@ PackageStore& present(const std::shared_ptr<PackageStore>& store) {
         .id = &present(package).function_ids()[entry], .package = &package, .name = package->manifest().entries[entry]};
 }
 Within left_of(const Deadline& deadline) {
-    return {deadline ? detail::ns_of(*deadline - Clock::now()) : -1};
+    return {deadline ? detail::ns_of(*deadline - Clock::now()) : detail::kForever};
 }
 // For what a shut down node still answers, and an inherited one does not.
 NodeCore& own(NodeCore* core) {
@@ -297,17 +298,8 @@ LoadReport Peer::load(const Package& package) const {
     const CallId id =
         value_or_throw(usable(core_, state_).caller().load(state_, package.store_, deadline_of(limits_.time_ns)));
     const std::vector<std::byte> lines = RawCall(state_->engine, id.slot, id.generation).get();
-    LoadReport report;
-    std::vector<std::string>* names = &report.replaced;
-    std::string_view rest = as_text(lines);
-    for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-        if (end == 0)
-            names = &report.kept;
-        else
-            names->emplace_back(rest.substr(0, end));
-        rest.remove_prefix(end + 1);
-    }
-    return report;
+    wire::LoadedNames names = wire::loaded_names(as_text(lines));
+    return {std::move(names.replaced), std::move(names.kept)};
 }
 
 NodeId Peer::node() const {

@@ -15,6 +15,7 @@
 #include "program/callables.hpp"
 #include "program/residents.hpp"
 #include "services/memory.hpp"
+#include "wire/lists.hpp"
 
 namespace rove {
 namespace detail {
@@ -102,7 +103,7 @@ std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t meeting, s
     if (place.bytes != bytes)
         throw Error(ErrorCode::invalid, "node " + std::to_string(peer.node()) + " gave " + std::to_string(place.bytes) +
                                             " bytes of memory where " + std::to_string(bytes) + " were asked for");
-    std::shared_ptr<Memory> memory(new Memory(peer.limited(Within{-1}), meeting, place.key, place.bytes));
+    std::shared_ptr<Memory> memory(new Memory(peer.limited(Within{detail::kForever}), meeting, place.key, place.bytes));
     if (place.pid == 0) return memory;
     const PeerState& state = *Inside::state(peer);
     if (state.engine->peers().lane_of(state) == fabric::Lane::direct) memory->mapped_ = map_place(place);
@@ -196,7 +197,7 @@ Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory&
     std::vector<std::byte> piece(std::min<std::size_t>(bytes, wire::kTransferBytesMax));
     for (std::uint64_t done = 0; done < bytes; done += piece.size()) {
         const auto part = std::span(piece).first(std::min<std::size_t>(piece.size(), bytes - done));
-        const auto left_ns = [&deadline] { return deadline ? ns_of(*deadline - Clock::now()) : std::int64_t{-1}; };
+        const auto left_ns = [&deadline] { return deadline ? ns_of(*deadline - Clock::now()) : detail::kForever; };
         from.get(from_offset + done, part, left_ns()).get();
         if (done > 0) last.get();
         last = to.put(to_offset + done, part, left_ns());
@@ -222,20 +223,8 @@ std::vector<FunctionDescription> Peer::functions() const {
         return std::vector<char>(first, first + size);
     }();
     std::vector<FunctionDescription> list;
-    std::string_view rest(text.data(), text.size());
-    const auto until = [&rest](char end) {
-        const std::size_t at = std::min(rest.find(end), rest.size());
-        std::string part(rest.substr(0, at));
-        rest.remove_prefix(std::min(at + 1, rest.size()));
-        return part;
-    };
-    while (!rest.empty()) {
-        FunctionDescription each;
-        each.id = until('\t');
-        each.name = until('\t');
-        each.signature = until('\n');
-        list.push_back(std::move(each));
-    }
+    for (const wire::ListedFunction& each : wire::listed_functions({text.data(), text.size()}))
+        list.push_back({std::string(each.id), std::string(each.name), std::string(each.signature)});
     return list;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/here.hpp"
 #include "peer/names.hpp"
 #include "rove/edge.h"
+#include "wire/lists.hpp"
 
 namespace rove {
 
@@ -503,18 +504,13 @@ void Dispatcher::on_load(const PeerState& from, const wire::Frame& frame) {
             return;
         }
         const std::string& interface = package->manifest().name;
-        std::string lines;  // docs/frames.md, "A load is answered"
-        for (const std::string& replaced : loaded->replaced) {
+        for (const std::string& replaced : loaded->replaced)
             log().info("{}: interface {} takes over {}; what arrived before keeps the old one", name_(), interface,
                        replaced);
-            lines += replaced + '\n';
-        }
-        lines += '\n';
-        for (const std::string& kept : loaded->kept) {
+        for (const std::string& kept : loaded->kept)
             log().info("{}: interface {} does not take over '{}', which is the node's own; preload it for that",
                        name_(), interface, kept);
-            lines += kept + '\n';
-        }
+        const std::string lines = wire::text_of({loaded->replaced, loaded->kept});
         const Bytes answer = rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax));
         const Hold hold(lead_.mutex());
         answers_.end_at_once(to, RanAs::image, answer);

@@ -8,6 +8,7 @@
 #include "node/core.hpp"
 #include "program/residents.hpp"
 #include "rove/edge.h"
+#include "wire/lists.hpp"
 #include "wire/memory.hpp"
 
 namespace rove {
@@ -131,7 +132,8 @@ void copy(rove_here* here, const void* payload, std::size_t size) {
         const rove_piece message[] = {{&head, sizeof head}, {piece.data(), piece.size()}};
         rove_pending pending{};
         std::size_t nothing = 0;
-        int error = rove_here_call_within(here, *to_node, &put, message, std::size(message), -1, &pending);
+        int error =
+            rove_here_call_within(here, *to_node, &put, message, std::size(message), detail::kForever, &pending);
         if (error == ROVE_OK) error = rove_pending_take(&pending, nullptr, 0, &nothing);
         if (error != ROVE_OK) return end_with(here, Error(static_cast<ErrorCode>(error), rove_last_failure()->message));
     }
@@ -153,7 +155,7 @@ void knows(rove_here* here, const void* payload, std::size_t size) {
 void list_functions(rove_here* here, const void*, std::size_t) {
     std::string list;
     for (const Resident& each : Residents::all())
-        if (!each.built_in) list += each.id.hex() + '\t' + each.name + '\t' + each.signature + '\n';
+        if (!each.built_in) wire::append(list, {each.id.hex(), each.name, each.signature});
     answer(here, as_bytes(list));
 }
 
