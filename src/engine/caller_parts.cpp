@@ -105,9 +105,8 @@ Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
         const wire::Part part{.number = sent.staged.number,
                               .offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(sent.payload.size())};
-        // The first one names the function, so that this can read the payload as it arrives. One more: 0 is none.
-        const std::uint32_t function = offset == 0 && sent.handle ? *sent.handle + 1 : 0;
-        return sender_.send(peer, Traffic::calls, {.kind = Kind::part, .handle = function, .node = peer.my_id()},
+        const std::uint32_t named = wire::naming(offset == 0 ? sent.handle : std::nullopt);
+        return sender_.send(peer, Traffic::calls, {.kind = Kind::part, .handle = named, .node = peer.my_id()},
                             std::as_bytes(std::span(&part, 1)), piece);
     };
     Status all;

@@ -68,12 +68,12 @@ bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const
 }
 
 bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn& turn) {
-    const std::uint32_t named = part.header.handle;  // a handle, and 1; 0: none
+    const std::optional<std::uint32_t> named = wire::function_named(part.header);
     const auto first = wire::copy_of<wire::Part>(part.extra);
     if (!wire::wrong_part(first, part.payload.size(), /*among_calls=*/true).empty())
         return false;  // PayloadParts says what
-    if (named == 0 || from.code.aliases.find(named - 1) != nullptr || !may_begin(from, first, turn)) return false;
-    code::Function* const function = beside_.cache->by_handle(named - 1);
+    if (!named || from.code.aliases.find(*named) != nullptr || !may_begin(from, first, turn)) return false;
+    code::Function* const function = beside_.cache->by_handle(*named);
     if (function == nullptr || !function->gathers.load(std::memory_order_relaxed) ||
         beside_.runner.must_wait_for_thread(*function, &from))
         return false;
@@ -81,7 +81,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
     if (!beside_.own_threads.make_enough(1)) return false;
     const code::EntryPoint entry = beside_.runner.code().enter(*function);
     if (entry == nullptr) return false;
-    Gathering gathering(*this, from, first, named - 1);
+    Gathering gathering(*this, from, first, *named);
     Run run{.function = function, .entry = entry, .ran = function->ran.load(std::memory_order_relaxed), .from = &from};
     run.gathering = &gathering;
     gathering.run_ = &run;
