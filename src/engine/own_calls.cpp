@@ -47,11 +47,10 @@ unsigned OwnCalls::end_late() {
             table_.drop_first();
             continue;
         }
-        const auto asked =
-            std::find_if(peers_.begin(), peers_.end(), [slot](const auto& peer) { return peer.get() == slot->peer; });
+        const std::shared_ptr<PeerState> asked = peers_.find(slot->peer);
         slot->end(Error(ErrorCode::timed_out,
                         fmt::format("{} gave no answer within the time that the call was given; it may have run",
-                                    asked != peers_.end() ? who(**asked) : name_())));
+                                    asked ? who(*asked) : name_())));
         table_.drop_first();  // not before it has ended, for which memory may be too short
         ended(*slot);
         ++late;
@@ -283,13 +282,12 @@ void OwnCalls::expect_memory(CallId id) {
 
 // Called when a call for a buffer is given up, before its answer has arrived or with the answer.
 void OwnCalls::leave_memory(CallSlot& slot) noexcept try {
-    const auto peer =
-        std::find_if(peers_.begin(), peers_.end(), [&](const auto& each) { return each.get() == slot.peer; });
-    if (peer == peers_.end() || !(*peer)->linked()) return;
+    const std::shared_ptr<PeerState> peer = peers_.find(slot.peer);
+    if (!peer || !peer->linked()) return;
     if (slot.state == CallSlot::State::ended && !slot.error())
-        free_memory_(**peer, slot.data());
+        free_memory_(*peer, slot.data());
     else if (!slot.error() || slot.error()->node() == Error::no_node)  // it was late, or cancelled
-        untaken_.expect(slot.id(), peer->get());
+        untaken_.expect(slot.id(), peer.get());
 } catch (const std::bad_alloc&) {  // the memory stays on its node until this node leaves
 }
 

@@ -84,8 +84,7 @@ void Peers::member_gone(NodeId member, const std::string& why) {
 Result<std::shared_ptr<PeerState>> Peers::linked(NodeId to) const {
     const Hold hold(lead_.mutex());
     const PeerState* found = routes_.to(to);
-    for (const auto& each : all_)
-        if (each.get() == found && each->back() == to) return each;
+    if (std::shared_ptr<PeerState> peer = all_.find(found); peer && peer->back() == to) return peer;
     if (is_client(to))
         return fail(ErrorCode::invalid, "{} has no link to client {:x}: only the node that a client met can call it",
                     name_(), to);

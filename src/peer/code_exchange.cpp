@@ -173,8 +173,8 @@ void CodeExchange::refuse(PeerState& from, const wire::Frame& frame, std::string
 
 // Passes a piece to the peer that passed on the question. If the asking node, or a peer between, takes pieces too slowly, the call fails.
 void CodeExchange::pass_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) {
-    PeerState* const asker =
-        still_a_peer(passed_on_.takes_piece(from, frame.header.node, chunk, frame.payload.size(), Clock::now()));
+    const std::shared_ptr<PeerState> asker =
+        peers_.find(passed_on_.takes_piece(from, frame.header.node, chunk, frame.payload.size(), Clock::now()));
     if (asker == nullptr || asker->has_backlog()) return;
     (void)sender_.send_or_cut(*asker, {.kind = Kind::code, .node = frame.header.node, .hops = 1}, frame.extra,
                               frame.payload);
@@ -188,12 +188,6 @@ void CodeExchange::drop_idle() {
     for (const auto& peer : peers_)
         for (CodeArrival* const arrival : {&peer->code.arrival, &peer->code.passed_on})
             arrival->drop_idle(now - kCodeWaitMax);
-}
-
-PeerState* CodeExchange::still_a_peer(const PeerState* peer) const {
-    const auto found =
-        std::find_if(peers_.begin(), peers_.end(), [peer](const auto& each) { return each.get() == peer; });
-    return found != peers_.end() ? found->get() : nullptr;
 }
 
 Status CodeExchange::item_arrived(PeerState& from, const wire::CodeChunk& chunk, CodeItem arrived) {
@@ -256,7 +250,7 @@ bool CodeExchange::pass_on_need(const PeerState& from, PeerState& to, NodeId nod
 // Questions that were passed on to a peer that has left are answered with a lack.
 void CodeExchange::peer_left(const PeerState& gone) {
     for (const QuestionsPassedOn::Question& each : passed_on_.without(gone))
-        if (PeerState* const from = still_a_peer(each.from)) lack(*from, each.need);
+        if (const std::shared_ptr<PeerState> from = peers_.find(each.from)) lack(*from, each.need);
 }
 
 // Sent to the peer that has passed on the question: the asker accepts a lack only from the peer that it asked.
@@ -297,7 +291,7 @@ void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
 void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
     const auto need = read<Kind::lack, wire::NeedCode>(frame);
     if (routes_.sends_on(from, frame.header)) {
-        if (PeerState* const asker = still_a_peer(passed_on_.answered(from, frame.header.node, need)))
+        if (const std::shared_ptr<PeerState> asker = peers_.find(passed_on_.answered(from, frame.header.node, need)))
             lack(*asker, need);
         return;
     }

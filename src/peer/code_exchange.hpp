@@ -97,7 +97,6 @@ private:
     void ask_again_later() REQUIRES(lock_of<EngineLock>);
     void is_arriving(PeerState& from, const Digest& package) REQUIRES(lock_of<EngineLock>);
     void has_come(const Digest& package) REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] PeerState* still_a_peer(const PeerState* peer) const REQUIRES(lock_of<EngineLock>);
 
     const NodeOptions& options_;
     const std::unique_ptr<code::CodeCache>& cache_;

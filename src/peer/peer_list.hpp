@@ -5,6 +5,7 @@
 // Invariant: the peers are in the order in which they were added.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -24,6 +25,12 @@ public:
     [[nodiscard]] std::size_t size() const REQUIRES(lock_of<EngineLock>) { return all_.size(); }
     [[nodiscard]] const std::shared_ptr<PeerState>& operator[](std::size_t place) const REQUIRES(lock_of<EngineLock>) {
         return all_[place];
+    }
+
+    // Null: it is not among these any more. `peer` may point to one that has been destroyed.
+    [[nodiscard]] std::shared_ptr<PeerState> find(const PeerState* peer) const REQUIRES(lock_of<EngineLock>) {
+        const auto found = std::ranges::find(all_, peer, &std::shared_ptr<PeerState>::get);
+        return found != all_.end() ? *found : nullptr;
     }
 
     void add(std::shared_ptr<PeerState> peer) REQUIRES(lock_of<EngineLock>) { all_.push_back(std::move(peer)); }
