@@ -27,7 +27,9 @@ wire::FrameHeader as_error(wire::FrameHeader answer) {
 
 }  // namespace
 
-BetweenEngines::BetweenEngines(unsigned engines) : count_(engines), step_(std::bit_ceil(engines)), engines_(engines) {}
+BetweenEngines::BetweenEngines(unsigned engines) : count_(engines), step_(std::bit_ceil(engines)), counts_(engines) {
+    for (std::atomic<std::size_t>& count : counts_) engines_.emplace_back(count);
+}
 
 void BetweenEngines::wake_by(unsigned engine, std::function<void()> wake) {
     const MutexLock lock(mutex_);

@@ -16,6 +16,7 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
@@ -72,7 +73,7 @@ public:
     // Without the lock, but not without a fence: what was left before its engine was woken is seen by a leader that began its turn before.
     [[nodiscard]] bool has_any_for(unsigned engine) const {
         std::atomic_thread_fence(std::memory_order_seq_cst);
-        return engines_[engine].count.load(std::memory_order_relaxed) > 0;
+        return counts_[engine].load(std::memory_order_relaxed) > 0;
     }
     [[nodiscard]] std::optional<LeftForEngine> take(unsigned engine) EXCLUDES(mutex_);
     // True: half of what may wait for an engine does, and the engine takes some. So no frames are taken now that may leave more for it; those
@@ -88,11 +89,13 @@ private:
         bool small;  // a notice, or an error in place of an answer
     };
     struct One {
-        std::atomic<std::size_t> count{0};  // the size of `waiting`; changed under the lock
+        explicit One(std::atomic<std::size_t>& waiting_count) : count(waiting_count) {}
+
         std::deque<Waiting> waiting;
-        std::size_t bytes = 0;  // of frames that are not small
-        std::size_t small = 0;  // how many are
-        TimePoint taken_at{};   // by its engine, while it was behind; or when it fell behind
+        std::atomic<std::size_t>& count;  // its size; read without the lock
+        std::size_t bytes = 0;            // of frames that are not small
+        std::size_t small = 0;            // how many are
+        TimePoint taken_at{};             // by its engine, while it was behind; or when it fell behind
         [[nodiscard]] bool is_behind() const { return bytes > kLeftBytesMax / 2 || small > kLeftSmallMax / 2; }
         std::function<void()> wake;
     };
@@ -105,7 +108,8 @@ private:
     const std::uint32_t step_;
     std::atomic<unsigned> behind_{0};  // how many engines are; changed under the lock
     mutable Mutex mutex_;
-    std::deque<One> engines_;  // `count` is read without the lock, all else under it; their number is constant
+    std::vector<std::atomic<std::size_t>> counts_;  // by engine: how many frames wait for it; changed under the lock
+    std::deque<One> engines_ GUARDED_BY(mutex_);
     std::unordered_map<NodeId, unsigned> links_ GUARDED_BY(mutex_);
 };
 
