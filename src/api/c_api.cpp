@@ -17,7 +17,8 @@ struct rove_peer_t {
     explicit rove_peer_t(rove::Peer to) : peer(std::move(to)) {}
     [[nodiscard]] rove::Peer limited() const {
         const int limit = timeout_ms.load(std::memory_order_relaxed);
-        return peer.limited(limit < 0 ? rove::Within{-1} : rove::within(std::chrono::milliseconds(limit)));
+        return peer.limited(limit < 0 ? rove::Within{rove::detail::kForever}
+                                      : rove::within(std::chrono::milliseconds(limit)));
     }
 };
 struct rove_node_t {

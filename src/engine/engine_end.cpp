@@ -20,7 +20,7 @@ constexpr const char* kDeadlockRemedy =
     "rove::NoNesting";
 // For how long a node that ends serves what has arrived.
 constexpr auto kDrainFor = std::chrono::seconds(1);
-// After this long in one callback another thread calls the remaining ones; at most so many threads are made.
+// After this long in one callback another thread calls the remaining ones, until there are kTellersMax such threads.
 constexpr auto kTellFor = std::chrono::milliseconds(50);
 constexpr unsigned kTellersMax = 8;
 

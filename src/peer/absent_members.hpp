@@ -101,7 +101,7 @@ public:
 
     // Why there is no link; nothing: nothing is known of the member.
     [[nodiscard]] std::optional<std::string> why(NodeId member) const EXCLUDES(mutex_);
-    // Keeps a reply, or a part of one, within the bounds above. If one part of a result is not kept, for want of room or of memory, none is, and
+    // Keeps a reply, or a part of one, within the bounds above. If one part of a result is not kept, because room or memory is short, none is, and
     // its reply becomes an error. Throws std::bad_alloc if there is no memory for that error.
     [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now)
         EXCLUDES(mutex_);

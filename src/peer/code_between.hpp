@@ -18,8 +18,8 @@
 
 namespace rove {
 
-// After so many calls with its code inline, a function that is not to be sent inline always is called by its handle: by then the
-// code in the frames has cost about as much as sending it ahead once.
+// A function is sent inline with this many calls, unless it is to be sent inline always. Then it is called by its handle: by then the code in
+// the frames has cost about as much as sending it ahead once.
 inline constexpr unsigned kInlineSends = 8;
 
 class CodeBetween {
