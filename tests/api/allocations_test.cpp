@@ -20,7 +20,7 @@
 namespace {
 std::atomic<bool> counting{false};
 std::atomic<std::size_t> allocations{0};
-// Only the threads that a call passes through are counted: a node's compiler thread warms itself up meanwhile.
+// Only the threads that a call passes through are counted: a node's compiler thread may warm itself up while they run.
 thread_local bool on_the_way = false;
 // The same threads are refused this much and more.
 std::atomic<std::size_t> too_much{std::numeric_limits<std::size_t>::max()};
@@ -100,7 +100,8 @@ bool is_marked() {
 }
 
 void NoMemory::mark_threads(const Peer& peer) {
-    for (int round = 0; round == 0 || (round < 50 && !peer.sync(fn<is_marked>)); ++round) {  // one more leads meanwhile
+    for (int round = 0; round == 0 || (round < 50 && !peer.sync(fn<is_marked>));
+         ++round) {  // one more thread leads by then
         marked = 0;
         Call<void> one = peer.async(fn<mark>), other = peer.async(fn<mark>);
         one.get();
@@ -183,7 +184,7 @@ TEST_F(NoMemory, CostsTheLinkWhoseCodeAskedForIt) {
     EXPECT_EQ(client.connect(server.address()).sync(fn<sum_long>, std::vector<unsigned char>(3, 2)), 6U);
 }
 
-// Until no thread has asked for memory for a while: LLVM, which warms itself up meanwhile, ends the process where it gets none.
+// Until no thread has asked for memory for a while: LLVM, which may still warm itself up, ends the process where it gets none.
 void await_silence() {
     std::size_t before = 0;
     do {

@@ -82,7 +82,7 @@ void throws_rounding_up() {
     throw std::string("rounding up");
 }
 
-// Rounds up, and is back at its caller's meanwhile, which calls third() here, on top of it.
+// Rounds up, and calls its caller, which calls third() here, on top of it.
 double third_of_other(Here& here) {
     return here.caller().sync(fn<third>);
 }
@@ -162,7 +162,7 @@ TEST_P(FloatEnvironment, DenormalsAreKeptForOthers) {
 
 TEST_P(FloatEnvironment, AFunctionOnTopOfOneThatWaitsHasTheStandardOne) {
     EXPECT_TRUE(there_.sync(fn<goes_on_rounding_up>))
-        << "what ran meanwhile rounded up, or the function did not go on so";
+        << "what ran while it waited rounded up, or the function did not go on so";
     EXPECT_EQ(there_.sync(fn<third>), third());
 }
 
@@ -194,7 +194,7 @@ TEST_P(FloatEnvironment, AThreadThatWaitsKeepsItsOwn) {
     EXPECT_EQ(after, own);
 }
 
-// What runs in it meanwhile raises what this thread traps, and the thread goes on with its traps and without what was raised.
+// What runs in it while it waits raises what this thread traps. Afterwards the thread has its traps, and nothing is raised.
 TEST_P(FloatEnvironment, AThreadThatTrapsMayWait) {
     const double right = third(), right_of_long = third_of_long();
     (void)there_.sync(fn<third_of_other>);

@@ -60,7 +60,7 @@ int child_replies(Here& here) {
                          rove_forward(here.raw(), rove_node(here.raw()), "", 0) != ROVE_OK;
     _exit(refused ? 1 : 2);
 }
-// Where another thread leads meanwhile, and where none does.
+// Where another thread leads while it waits, and where none does.
 int child_ends_thread(int after_ms) {
     std::this_thread::sleep_for(std::chrono::milliseconds(after_ms));
     const pid_t child = forked();

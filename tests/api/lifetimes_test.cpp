@@ -144,7 +144,7 @@ TEST(LifetimesOfPrograms, AForksChildWithANodeOfItsOwnEnds) {
     EXPECT_EQ(ran.err, "");
 }
 
-// What the whole process has once is being made meanwhile by a thread that the child does not have.
+// At that time a thread that the child does not have is making what the whole process has once.
 TEST(LifetimesOfPrograms, AForksChildMakesANodeWhileItsParentMakesTheFirst) {
     for (unsigned after_us = 100; after_us < 20'000; after_us += after_us / 3) {
         const Ran ran = run({built("api_lifetimes"), "early-fork", std::to_string(after_us)}, std::chrono::seconds(60));

@@ -1,4 +1,4 @@
-// Built with -fno-exceptions: what it calls travels all the same, and an error in it ends its call, and not its node.
+// Built with -fno-exceptions: what it calls travels as well, and an error in it ends its call, and not its node.
 #include <cstdio>
 #include <cstring>
 

@@ -553,7 +553,7 @@ int finds_no_buffer(Here& here) {
     void* at = nullptr;
     return rove_buffer_at(here.raw(), 123, 0, 1000, &at);
 }
-// A function's end and its questions, where nothing at all is to be had: each is told so, and the process lives.
+// A function's end and its questions, without any memory: each gets an error, and the process lives.
 TEST_F(WithoutMemory, WhatAFunctionAsksTheNodeForFails) {
     is_spared = true;
     Driven server(listening("asks.sock"));

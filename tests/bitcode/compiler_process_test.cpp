@@ -34,7 +34,7 @@ TEST_F(CompilerProcessTest, WhatKeepsLlvmForTooLongIsStopped) {
     EXPECT_EQ(why_not(with_types(10)), "") << "others are compiled";
 }
 
-// Threads of this process take memory meanwhile, as functions of a node do.
+// Threads of this process take memory at the same time, as functions of a node do.
 TEST_F(CompilerProcessTest, WhatOthersTakeIsNotCounted) {
     const ByteBuffer lasting = bitcode_of(kLasting);
     std::atomic<bool> done{false};
@@ -132,7 +132,7 @@ TEST_F(CompilerProcessTest, TheCompilersProcessIsBegunAnewIfItHasNoMemoryForAQue
     EXPECT_NE(compiler_of_this_process(), first);
 }
 
-// Neither wait() nor SIGCHLD of the program tells of it.
+// Neither wait() nor SIGCHLD of the program reports it.
 TEST_F(CompilerProcessTest, TheCompilersProcessIsNoChildOfTheProgram) {
     EXPECT_EQ(why_not(with_types(10)), "");
     EXPECT_GT(compiler_of_this_process(), 0);

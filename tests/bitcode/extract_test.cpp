@@ -192,11 +192,11 @@ void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<ch
         const std::string stays = "\nstatic int stays(int n) { return n + helper(n); }\n";
         (void)extracted("static int helper(int n);\n" + from + stays, &before);
         before.next();
-        const ByName anew = extracted("static int helper(int n);\n" + to + stays, nullptr);
+        const ByName afresh = extracted("static int helper(int n);\n" + to + stays, nullptr);
         const ByName again = extracted("static int helper(int n);\n" + to + stays, &before);
         ASSERT_EQ(again.size(), 2U) << to;
         for (const auto& [name, each] : again) {
-            EXPECT_EQ(each.facts.digest, anew.at(name).facts.digest) << name << " of " << to;
+            EXPECT_EQ(each.facts.digest, afresh.at(name).facts.digest) << name << " of " << to;
             EXPECT_EQ(each.bitcode.empty(), name.find("stays") != std::string::npos) << name << " of " << to;
         }
     }
@@ -252,9 +252,9 @@ TEST_F(ExtractedAgainTest, WhatTheOptimiserMayCallIsTaken) {
         (void)extracted("\n#define FACTOR 1\n" + program, &before);
         before.next();
         const std::string changed = "\n#define FACTOR 2\n" + program;
-        const ByName anew = extracted(changed, nullptr), again = extracted(changed, &before);
+        const ByName afresh = extracted(changed, nullptr), again = extracted(changed, &before);
         for (const auto& [name, each] : again) {
-            EXPECT_EQ(each.facts.digest, anew.at(name).facts.digest) << name << exp2;
+            EXPECT_EQ(each.facts.digest, afresh.at(name).facts.digest) << name << exp2;
             EXPECT_FALSE(each.bitcode.empty()) << name << exp2;
         }
     }
@@ -280,8 +280,8 @@ TEST_F(ExtractedAgainTest, AnotherDeclarationOfALibrarysFunctionIsSeen) {
     (void)extracted(program, &before);
     before.next();
     const std::string changed = program + "extern \"C\" int puts[]; int* home() { return puts; }\n";
-    const ByName anew = extracted(changed, nullptr), again = extracted(changed, &before);
-    for (const auto& [name, each] : again) EXPECT_EQ(each.facts.digest, anew.at(name).facts.digest) << name;
+    const ByName afresh = extracted(changed, nullptr), again = extracted(changed, &before);
+    for (const auto& [name, each] : again) EXPECT_EQ(each.facts.digest, afresh.at(name).facts.digest) << name;
 }
 
 // The compiler's copy of an inline function of C's library is no code of the program's: the library has it.
@@ -385,10 +385,10 @@ TEST_F(FilesExtractedAgainTest, WhatIsOfAnotherFileIsSeenToChange) {
     (void)extracted(kOther, &before);
     before.next();
     const std::string changed = "int more(int n) { return n; }\nint elsewhere(int n) { return n + 1; }";
-    const ByName anew = extracted(changed, nullptr), again = extracted(changed, &before);
+    const ByName afresh = extracted(changed, nullptr), again = extracted(changed, &before);
     ASSERT_EQ(again.size(), 2U);
     for (const auto& [name, each] : again) {
-        EXPECT_EQ(each.facts.digest, anew.at(name).facts.digest) << name;
+        EXPECT_EQ(each.facts.digest, afresh.at(name).facts.digest) << name;
         EXPECT_EQ(each.bitcode.empty(), name.find("stays") != std::string::npos) << name;
     }
 }
@@ -406,9 +406,9 @@ TEST_F(FilesExtractedAgainTest, OfAFileThatHasChangedOnlyThatFunctionIsDigestedA
     (void)extracted(kOther, &before);
     before.next();
     const ByteBuffer changed = own("inline int shared(int n) { return n ^ 1; }", "elsewhere(n) - shared(n)");
-    const ByName anew = extracted(kOther, changed, nullptr), again = extracted(kOther, changed, &before);
+    const ByName afresh = extracted(kOther, changed, nullptr), again = extracted(kOther, changed, &before);
     for (const auto& [name, each] : again) {
-        EXPECT_EQ(each.facts.digest, anew.at(name).facts.digest) << name;
+        EXPECT_EQ(each.facts.digest, afresh.at(name).facts.digest) << name;
         EXPECT_EQ(each.bitcode.empty(), name.find("stays") != std::string::npos) << name;
     }
     EXPECT_GT(taken_with_changed_notes(before, changed), 0);

@@ -73,7 +73,7 @@ TEST_F(NestingTest, AChainOfInstructionsThatIsTooLongIsRefused) {
               "deep: its bitcode has more than 50000 instructions that wait for one another in one function");
 }
 
-// The same through the blocks of a loop. What comes round it begins anew.
+// The same through the blocks of a loop: the next round begins from the start.
 std::string through_blocks(int blocks, int of_each) {
     std::string text = "define i64 @go(ptr %p, i64 %n) {\nentry:\n  br label %b0\n";
     for (int b = 0, x = 0; b < blocks; ++b) {

@@ -152,7 +152,7 @@ TEST_F(CompilesTest, WhatNobodyWaitsForIsNotCompiled) {
     EXPECT_TRUE(do_next());
     EXPECT_EQ(in_vain.compile, PackageCode::Compile::none);
     EXPECT_EQ(ready_, (std::vector<Digest>{in_vain.store->digest(), awaited.store->digest()}))
-        << "who came back for it meanwhile asks again";
+        << "who had waited for it asks again";
     EXPECT_FALSE(do_next());
 }
 

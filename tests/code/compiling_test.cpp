@@ -45,7 +45,7 @@ TEST_F(CompilingTest, WhatEvictedModulesHadIsFreedWithTheLockFree) {
     EXPECT_EQ(frees, 2) << "and when the cache ends";
 }
 
-// A call waits for its package's bitcode where that has no image; nobody does where the image runs meanwhile.
+// A call waits for its package's bitcode where that has no image; nobody does where the image runs until then.
 TEST_F(CompilingTest, WhatCallsWaitForIsCompiledFirst) {
     CodeCache cache(slow_options());
     for (const char* name : {"first.c", "second.c", "third.c"}) {

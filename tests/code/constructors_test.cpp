@@ -87,7 +87,7 @@ TEST_F(CompilingTest, MoreConstructorsThanMayRunAreRefused) {
     EXPECT_EQ(call(cache, *more), 7) << "and later there is room";
 }
 
-// It is for the calls that wait: who comes later finds out anew.
+// It is for the calls that wait: later ones find out for themselves.
 TEST_F(CompilingTest, ARefusalAnswersNoLaterCall) {
     CodeCache cache(waiting_options(Forms::image));
     const auto enter = [&](std::size_t i) {

@@ -1,4 +1,4 @@
-// Parts of a code cache by themselves: what becomes known and is forgotten for it, what is taken away, and what is in use meanwhile.
+// Parts of a code cache by themselves: what becomes known and is forgotten for it, what is taken away, and what is in use at that time.
 #include <gtest/gtest.h>
 
 #include "cache_parts.hpp"

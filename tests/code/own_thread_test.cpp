@@ -297,7 +297,7 @@ TEST(OwnThreadTest, TheChildOfAThreadLocalObjectsDestructorEndsThere) {
 // Makes threads until one of them has that number, which is free; that one stays until `stays` is ready.
 std::thread thread_with(pid_t number, const std::shared_future<void>& stays) {
     for (;;) {
-        // The next one that is made gets it, where this may be said; otherwise some 32,000 are made, until the numbers begin anew.
+        // The next one that is made gets it, where this may be said; otherwise some 32,000 are made, until the numbers begin from the first again.
         std::ofstream("/proc/sys/kernel/ns_last_pid") << number - 1;
         std::promise<bool> has_it;
         std::thread made([&has_it, number, stays] {

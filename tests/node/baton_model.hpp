@@ -108,7 +108,7 @@ public:
         }
         return !(thread.top().kind == Kind::function && in_long(thread)) || long_may_end();
     }
-    // From where the thread stands to where it lets go of the lock next.
+    // From where the thread stands to where it releases the lock next.
     void go(int which) {
         self_ = which;
         Thread& thread = me();

@@ -139,8 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, Staging, testing::Values(kShm, kTcp), fabric_n
 
 TEST_P(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
     constexpr std::size_t kEach = kStagedBytesMax / wire::kMessageBytesMax;
-    for (int i = 0; i < 3; ++i)
-        is_served();  // it is a function now that reads what arrives, and waits for room all the same
+    for (int i = 0; i < 3; ++i) is_served();  // a function reads what arrives now, and still waits for room
     // One that could go on if this node gave it room: a function runs on a frame of its mailbox.
     Guest& kept = come();
     kept.link.post(fn<look_until_told>, std::string_view("frame"));

@@ -143,7 +143,7 @@ void send_code_back(Here& here, bool among_calls) {
                 {.kind = Kind::code, .node = detail::Inside::state(caller)->id()}, raw(chunk), ByteBuffer(16));
 }
 TEST_P(Callers, AClientTakesNoCode) {
-    for (const bool listens : {false, true}) {  // one that others call is a client all the same of those that it calls
+    for (const bool listens : {false, true}) {  // one that others call is still a client of those that it calls
         Node client(started(options(listens)));
         const Peer link = client.connect(server_->address());
         ASSERT_EQ(link.sync(fn<add>, 1, 2), 3);

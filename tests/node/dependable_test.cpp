@@ -144,7 +144,7 @@ TEST_P(Dependable, AFrameOutlivesTheLinkThatBroughtIt) {
     for (int i = 0; i < 20; ++i) EXPECT_EQ(peer().sync(fn<add>, i, 1), i + 1);
 }
 
-// Where its peer was met again meanwhile, and nobody took the lead from it. The caller is a member: the server keeps its state of it from one
+// Where its peer was met again while it ran, and nobody took the lead from it. The caller is a member: the server keeps its state of it from one
 // link to the next. The two mailboxes are read to different places, so what is given back to the wrong one is noticed.
 TEST_P(Dependable, AFrameIsGivenBackToItsOwnLinkAlone) {
     NodeOptions lone = options(true);
@@ -236,7 +236,7 @@ TEST_P(Dependable, ManyResultsWaitForACallerThatDoesSomethingElse) {
     for (int i = 0; i < 500; ++i) calls.push_back(slow.async(fn<make>, std::uint64_t{250'000}));
     if (!GetParam().is_chaos())  // which sends the calls when their node is next awake
         EXPECT_TRUE(soon([] { return made_bytes > kBacklogBytes; })) << "as many as may wait";
-    EXPECT_EQ(peer().sync(within(20s), fn<add>, 1, 2), 3) << "others are served meanwhile";
+    EXPECT_EQ(peer().sync(within(20s), fn<add>, 1, 2), 3) << "others are served while it runs";
     for (auto& call : calls) ASSERT_EQ(call.get().size(), 250'000U);
 }
 
@@ -297,7 +297,7 @@ TEST_P(Dependable, ALongCallbackKeepsNobodyOut) {
     asks.join();
 }
 
-// One thread waits for a long call and leads; another one's large argument needs room again and again meanwhile.
+// One thread waits for a long call and leads; until it ends, another one's large argument needs room again and again.
 TEST_P(Dependable, WhoWaitsForRoomIsWokenByRoom) {
     auto long_call = peer().async(fn<wait_until_told>);
     std::thread waiting([&] { long_call.get(); });

@@ -135,7 +135,7 @@ TEST_P(Fairness, APlaceGoesToThePeerThatHasNotHadTheLastOne) {
     ASSERT_TRUE(soon([] { return worked >= 4; }));
     const int before = worked;
     Call<void> call = modest.async(fn<work_long>);
-    EXPECT_TRUE(call.wait_for(20s)) << "the other one's calls have run " << worked - before << " times meanwhile";
+    EXPECT_TRUE(call.wait_for(20s)) << "the other one's calls have run " << worked - before << " times in that time";
     go_on = true;
     for (std::thread& each : many) each.join();
 }

@@ -61,7 +61,7 @@ TEST_P(Forwarded, AllFailWhenTheirTargetDiesAlsoThoseThatHadWaited) {
     target.kill_now();
     std::size_t failed = 0;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        ASSERT_TRUE(calls[i].wait_for(std::chrono::seconds(10))) << "nobody tells of call " << i;
+        ASSERT_TRUE(calls[i].wait_for(std::chrono::seconds(10))) << "nobody reports the end of call " << i;
         try {
             EXPECT_EQ(text(calls[i].get()), "\1");
         } catch (const Error& error) {
@@ -87,7 +87,7 @@ TEST_P(Forwarded, ALongOneFailsToo) {
     more[0] = '\1';
     for (int i = 0; i < 40; ++i) ASSERT_EQ(text(peer.call(slowly, bytes(more)).get()), "\1");
     target.kill_now();
-    ASSERT_TRUE(lost.wait_for(std::chrono::seconds(15))) << "nobody tells of it";
+    ASSERT_TRUE(lost.wait_for(std::chrono::seconds(15))) << "nobody reports its end";
     try {
         (void)lost.get();
         ADD_FAILURE() << "it has not run to its end";
@@ -125,7 +125,7 @@ TEST_P(Forwarded, ThoseWhoseAnswersWentWithTheirTargetFailToo) {
     target.kill_now();
     std::size_t failed = 0;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        ASSERT_TRUE(calls[i].wait_for(std::chrono::seconds(15))) << "nobody tells of call " << i;
+        ASSERT_TRUE(calls[i].wait_for(std::chrono::seconds(15))) << "nobody reports the end of call " << i;
         try {
             EXPECT_EQ(calls[i].get().size(), 65536U);
         } catch (const Error& error) {
@@ -155,7 +155,7 @@ TEST_P(Forwarded, ThoseThatAreKeptThereFailTooHoweverManyWereSentOnBesideThem) {
     for (int i = 0; i < 100; ++i) ASSERT_EQ(text(peer.call(entry, bytes("\1")).get()), "\1");
     target.kill_now();
     for (RawCall& each : kept) {
-        ASSERT_TRUE(each.wait_for(std::chrono::seconds(15))) << "nobody tells of it";
+        ASSERT_TRUE(each.wait_for(std::chrono::seconds(15))) << "nobody reports its end";
         EXPECT_EQ(error_of([&] { (void)each.get(); }).code(), ErrorCode::disconnected);
     }
 }
@@ -183,7 +183,7 @@ TEST_P(Forwarded, ThoseThatWaitForRoomCountToo) {
         else
             target.kill_now();
         for (std::size_t i = 0; i < calls.size(); ++i) {
-            ASSERT_TRUE(calls[i].wait_for(std::chrono::seconds(20))) << "nobody tells of call " << i;
+            ASSERT_TRUE(calls[i].wait_for(std::chrono::seconds(20))) << "nobody reports the end of call " << i;
             if (lives)
                 EXPECT_EQ(text(calls[i].get()), "\1");
             else
@@ -292,7 +292,7 @@ TEST_P(Forward, WhatIsResidentThereRunsThere) {
     }
 }
 
-// What a function is told that cannot be sent on; it may answer all the same.
+// The error that a function gets whose call cannot be sent on; it may still answer.
 std::vector<int> cannot_be_forwarded(Here& here, std::uint32_t gone) {
     static const std::vector<char> large(Peer::payload_bytes_max() + 1);
     const auto forward = [&](std::uint32_t to, const void* data, std::size_t size) {

@@ -348,7 +348,7 @@ TEST_F(GatheringAlone, TheMailboxIsTheLeadersWhileAnotherFrameIsNext) {
     send_part(peer, 1);
     EXPECT_TRUE(leader_takes(peer, Kind::ping));
     EXPECT_TRUE(leader_takes(peer, Kind::ping));
-    EXPECT_EQ(read_, kPart) << "it looks at nothing meanwhile";
+    EXPECT_EQ(read_, kPart) << "it looks at nothing in between";
     EXPECT_TRUE(leader_takes(peer, Kind::part));
     EXPECT_TRUE(has_read(2 * kPart));
     for (std::size_t which = 2; which < kParts; ++which) send_part(peer, which);

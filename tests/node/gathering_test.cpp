@@ -155,7 +155,7 @@ TEST_P(Gathers, FromSeveralThreadsAndPeers) {
 // Elsewhere nothing is read as it arrives (GathersNot).
 ROVE_ON_DIRECT_FABRICS(Gathers);
 
-// Where nobody could serve the others meanwhile, or what arrives is not in memory that the sender writes.
+// Where nobody could serve the others at that time, or what arrives is not in memory that the sender writes.
 class GathersNot : public OnFabrics {
 protected:
     void SetUp() override {}

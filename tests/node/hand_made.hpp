@@ -72,7 +72,7 @@ protected:
         OnFabrics::TearDown();
     }
     // After what send_it() writes the server ends the enemy's link, the others' calls go on, and a new meeting is as good as any. (A call
-    // that the enemy makes meanwhile fails, or begins that meeting: the news may come before or after it.)
+    // that the enemy makes in that time fails, or begins that meeting: the news may come before or after it.)
     template <typename Send>
     void is_cut_off(const std::string& what, const Send& send_it) {
         SCOPED_TRACE(what);

@@ -1,4 +1,4 @@
-// A call that was sent on is answered although the link to its caller's node was cut meanwhile.
+// A call that was sent on is answered although the link to its caller's node was cut before.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -239,7 +239,7 @@ TEST_P(HotPath, CallsOfOnePeerOverlap) {
 }
 
 // The frame of a long function keeps the place of all that came after it. They have run by the time that it ends, and the leader sleeps:
-// the place has to be given back all the same.
+// the place has to be given back then, too.
 TEST_P(HotPath, WhoWaitsForRoomBehindALongFunctionGetsIt) {
     EXPECT_EQ(count(), 1);
     const unsigned long_ms = 200;

@@ -1,4 +1,4 @@
-// How a leader waits that has nothing to do: Idling by itself.
+// How a leader waits that has nothing to do: Idling alone.
 #include "lead/idling.hpp"
 
 #include <gtest/gtest.h>
@@ -113,7 +113,7 @@ TEST_F(IdlingTest, WhereFramesWaitForRoomItLooksAgainAtOnceSoOften) {
         idling_.expect_room();
     }
     (void)step(0, std::chrono::seconds(20));
-    EXPECT_EQ(fabric_.sleeps, slept) << "another frame waits: the looks begin anew";
+    EXPECT_EQ(fabric_.sleeps, slept) << "another frame waits: it looks as often again";
 }
 
 }  // namespace

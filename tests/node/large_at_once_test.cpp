@@ -148,7 +148,7 @@ std::size_t own_thread() {
     return std::hash<std::thread::id>()(std::this_thread::get_id());
 }
 
-// One that runs on top of the sender's wait may take as long as it likes, and the rest of the payload would not leave meanwhile.
+// One that runs on top of the sender's wait may take as long as it likes, and the rest of the payload would not be sent until it ends.
 TEST(LargeAtOnce, CallsThatComeMeanwhileRunInOtherThreads) {
     (void)scratch();
     Node server(Pair::listening(1)), sender(Pair::listening(4)), caller(Pair::alone(4, true));
@@ -162,6 +162,8 @@ TEST(LargeAtOnce, CallsThatComeMeanwhileRunInOtherThreads) {
         sends = own_thread();
         EXPECT_EQ(to.sync(within(kLong), fn<take>, std::vector<char>(kLarge)), kLarge);
     });
+    ASSERT_TRUE(
+        soon([&] { return sends != 0 && EngineView::waits_for_room(detail::Inside::core(to)->first_engine()) == 1; }));
     std::this_thread::sleep_for(200ms);  // it has waited for so long that functions may run on top of it
     for (int i = 0; i < 50; ++i) EXPECT_NE(back.sync(within(kLong), fn<own_thread>), sends);
     go_on = true;

@@ -157,7 +157,7 @@ int run_while_somebody_comes() {
     return runs;
 }
 
-// The frame of a function that has run is given back, whatever other peers did meanwhile.
+// The frame of a function that has run is given back, whatever other peers did while it ran.
 TEST_P(Lead, AFrameRunsOnceWhoeverComesAndGoes) {
     begun = somebody_came = false;
     runs = 0;

@@ -216,7 +216,7 @@ TEST(Membership, WhoIsOnlyToldOfIsGivenUp) {
     EXPECT_EQ(tries, control::kToldTriesMax);
 }
 
-// A member whom a node knows already says any generation: its certificate is checked all the same.
+// A member whom a node knows already says any generation: its certificate is checked nevertheless.
 TEST(Membership, AGenerationThatNobodyGaveIsRefused) {
     if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
     Node first(options(unix_address()));

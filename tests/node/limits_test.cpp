@@ -222,7 +222,7 @@ void note(const char* what, ErrorCode expected, const std::function<void()>& wor
     }
     if (code != expected || Clock::now() - begin > kMargin) wrong_within_function.emplace_back(what);
 }
-// Its caller serves nobody meanwhile.
+// Its caller serves nobody until then.
 void ask_a_deaf_caller(Here& here) {
     note("async", ErrorCode::timed_out, [&] { (void)here.caller().async(within(kLimit), fn<add>, 1, 2).get(); });
     note("sync", ErrorCode::timed_out, [&] { (void)here.caller().sync(within(kLimit), fn<add>, 1, 2); });
@@ -255,7 +255,7 @@ TEST_P(Limits, BoundCallsOfFunctions) {
     EXPECT_EQ(link.sync(within(60s), fn<add>, 1, 2), 3);
 }
 
-// A thread that waits with a limit does not let a function that comes meanwhile keep it: another thread has time for that.
+// A thread that waits with a limit does not let a function that arrives while it waits keep it: another thread has time for that.
 void call_back_slowly(Here& here) {
     here.caller().sync(fn<wait_until_told>);
 }

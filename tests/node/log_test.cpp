@@ -112,16 +112,16 @@ TEST(Log, DoesNotWaitWithLongLines) {
     EXPECT_NE(first.find(" bytes]\n"), std::string::npos) << "a line that is cut says so";
 }
 
-// Whoever writes to stderr through C's streams holds their lock meanwhile, and may be shipped code.
+// Whoever writes to stderr through C's streams holds their lock while it writes, and may be shipped code.
 TEST(Log, DoesNotWaitForWhoHoldsTheStreamsLock) {
     const FullPipe pipe;
     flockfile(stderr);
-    auto said = std::async(std::launch::async, [] { log().warn("all the same"); });
+    auto said = std::async(std::launch::async, [] { log().warn("of this node"); });
     const bool waits = said.wait_for(std::chrono::seconds(10)) != std::future_status::ready;
     funlockfile(stderr);
     said.get();
     EXPECT_FALSE(waits);
-    EXPECT_NE(pipe.read_some().find("warning all the same\n"), std::string::npos);
+    EXPECT_NE(pipe.read_some().find("warning of this node\n"), std::string::npos);
 }
 
 TEST(Log, TakesSoManyComplaintsASecond) {

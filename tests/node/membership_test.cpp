@@ -416,7 +416,7 @@ TEST_P(MembersMeet, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
     EXPECT_EQ(fourth.node_count(), 4U);
 }
 
-// The link is cut again and again, and called over from both sides meanwhile: one link each time, and it works at the end.
+// The link is cut again and again, and called over from both sides until then: one link each time, and it works at the end.
 TEST_P(MembersMeet, TwoThatMeetEachOtherAtOnceHaveOneLink) {
     Node first(begins());
     Node second(begins(first.address()));

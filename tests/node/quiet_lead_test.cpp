@@ -21,7 +21,7 @@ void hold() {
     holds = true;
     (void)soon([] { return may_end.load(); });
 }
-// The first call's: has its caller's leader held up in a function, and replies meanwhile.
+// The first call's: has its caller's leader held up in a function, and replies during that.
 void begins(Here& here) {
     (void)soon([] { return may_begin.load(); });
     here.caller().post(fn<hold>);

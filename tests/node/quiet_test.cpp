@@ -1,4 +1,4 @@
-// Functions that wait quietly, more of them than a node has threads: others are served all the same, and what they wait for may be a
+// Functions that wait quietly, more of them than a node has threads: others are served nevertheless, and what they wait for may be a
 // call of their own node.
 #include <gtest/gtest.h>
 

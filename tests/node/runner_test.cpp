@@ -84,7 +84,7 @@ TEST_F(RunnerTest, WhoseCodeRunsHasTheStandardArithmeticAndTheThreadItsOwnAgain)
             EXPECT_EQ(std::fegetround(), FE_TONEAREST);
             std::fesetround(FE_DOWNWARD);
             EXPECT_TRUE(wait_for([](Lead::Turn&) { EXPECT_EQ(std::fegetround(), FE_TONEAREST); }));
-            EXPECT_EQ(std::fegetround(), FE_DOWNWARD) << "it has waited meanwhile";
+            EXPECT_EQ(std::fegetround(), FE_DOWNWARD) << "it has waited in between";
         });
         EXPECT_EQ(std::fegetround(), FE_UPWARD);
     });

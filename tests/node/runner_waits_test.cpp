@@ -129,7 +129,7 @@ TEST_F(RunnerWaits, WhatWaitsHasNoPlaceMeanwhile) {
         EXPECT_TRUE(wait_for([&](Lead::Turn&) REQUIRES(lock_of<EngineLock>) {
             EXPECT_TRUE(one.waits);
             EXPECT_TRUE(one.handed_over);
-            EXPECT_EQ(runner_.places_taken(), 0U) << "others may begin meanwhile";
+            EXPECT_EQ(runner_.places_taken(), 0U) << "others may begin while it waits";
             std::this_thread::sleep_for(code::Pace::kShort);
         }));
         const Hold again(lead_.mutex());
@@ -240,7 +240,7 @@ TEST_F(RunnerElsewhere, WhatWaitsThereLeadsHereNoMoreAndHasNoPlace) {
             EXPECT_TRUE(one.waits);
             EXPECT_TRUE(one.handed_over);
             EXPECT_FALSE(lead_.is_led());
-            EXPECT_EQ(runner_.places_taken(), 0U) << "others may begin meanwhile";
+            EXPECT_EQ(runner_.places_taken(), 0U) << "others may begin while it waits";
             EXPECT_EQ(ThreadRuns::nested(), 1U);
             std::this_thread::sleep_for(code::Pace::kShort);
         }));

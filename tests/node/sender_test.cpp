@@ -107,7 +107,7 @@ TEST_F(SenderTest, ACallOfAClientThatHasGoneIsNotRemembered) {
     EXPECT_TRUE(peer.sends.sent_on.empty());
 }
 
-// A member that was lost may be met again: then it gets what came for its callers meanwhile.
+// A member that was lost may be met again: then it gets what arrived for its callers in between.
 TEST_F(SenderTest, AReplyForALostMemberIsKept) {
     neighbours_.absent.lost(3, {}, "node 3 cannot be reached");
     const ByteBuffer payload(10);

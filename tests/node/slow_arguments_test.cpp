@@ -102,7 +102,7 @@ TEST_P(SlowArgumentsInMemory, WhatArrivedBeforeItsSenderWentCounts) {
     to->sync(fn<take>, values);  // from here on the server knows that it can read its payload as it arrives
     int sent = 0;
     const auto all_taken = [&] { return taken == kCount * static_cast<std::size_t>(1 + sent); };
-    ASSERT_TRUE(soon([&] {  // it does so where a thread is free to lead meanwhile, which may be on its way
+    ASSERT_TRUE(soon([&] {  // it does so where a thread is free to lead until then, which may not have begun yet
         Heavy::is_slow = true;
         to->post(fn<take>, values);
         ++sent;

@@ -156,7 +156,7 @@ TEST_F(StagedPayloads, OnlyTimeInWhichThePeerIsWaitedForCounts) {
     EXPECT_TRUE(look_for(2s, Next::nothing, true));
 }
 
-// Who begins one payload more before it has sent the others holds their room meanwhile: honest peers do not.
+// Who begins one payload more before it has sent the others keeps their room from others: honest peers do not.
 TEST_F(StagedPayloads, WhoWaitsForMoreRoomThanItHoldsMakesWay) {
     begin(1);
     EXPECT_FALSE(look_for(9s, Next::waits_here, true));

@@ -191,7 +191,7 @@ TEST_P(StandingBy, AFunctionThatBeginsToWaitMakesRoomForAnother) {
     leads.join();
 }
 
-// All threads of a node that run functions are in some that do not wait any more: replies to others pass all the same.
+// All threads of a node that run functions are in some that do not wait any more: replies to others pass nevertheless.
 TEST_P(StandingBy, RepliesPassWhereAllThreadsRunFunctions) {
     NodeOptions few = options(true);
     few.threads = 2;

@@ -269,7 +269,7 @@ TEST_P(NodesThatDie, ANodeThatWasKilledAndStartedAgainAnswersTheNextCall) {
         EXPECT_EQ(as<long>(peer.call(basics.entry("count")).get()), 2);
         server.kill_now();
         server = NodeProcess({}, address);
-        EXPECT_EQ(as<long>(peer.call(basics.entry("count")).get()), 1) << "the code came anew, with fresh statics";
+        EXPECT_EQ(as<long>(peer.call(basics.entry("count")).get()), 1) << "the code was sent again, with fresh statics";
     }
 }
 

@@ -48,7 +48,7 @@ ROVE_ENTRY void relay_and_keep(rove_here* here, const void* payload, size_t size
         rove_fail(here, "too many are kept");
 }
 
-// Ends all calls that relay_and_keep has kept on this node, and answers with their number, 4 bytes. Others may be kept meanwhile.
+// Ends all calls that relay_and_keep has kept on this node, and answers with their number, 4 bytes. Others may be kept while it runs.
 ROVE_ENTRY void relay_release(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
     unsigned released = 0;
