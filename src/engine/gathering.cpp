@@ -40,6 +40,7 @@ Gathering::Gathering(Gatherings& all, PeerState& from, const wire::Part& first, 
       handle_(handle),
       total_bytes_(first.total_bytes),
       parts_(first.total_bytes) {
+    awaited_.signals.reserve(fabric::kTrafficKinds);
     all_.beside_.payload_parts.begin_elsewhere(from, first, begun_);  // first: there may be no memory
     all_.beside_.own_threads.begin_gathering();
     from.calls.begin_gathering(*this);
@@ -140,10 +141,21 @@ bool Gathering::takes(const wire::Frame& frame) {
     return true;
 }
 
-Gathering::Next Gathering::next(rove_here& here) {
+// Its callers are code that travels, which takes an error for the call's end, and Runner::outside.
+Gathering::Next Gathering::next(rove_here& here) noexcept {
     // Without the lock, which may be another thread's for ever where this is the child of a fork.
     if (state_ == State::called) return Next::call;
     if (state_ == State::over || process_.is_past()) return Next::over;
+    try {
+        return wait_for_next(here);
+    } catch (const std::bad_alloc&) {
+        const Hold hold(all_.beside_.lead.mutex());
+        link_->break_with(no_memory());
+        return end(State::over);
+    }
+}
+
+Gathering::Next Gathering::wait_for_next(rove_here& here) {
     for (;;) {
         all_.beside_.lead.mutex().let_in();
         {

@@ -54,11 +54,11 @@ public:
         call,  // all have been read, and the call has arrived: the function runs
         over,  // the call will not arrive
     };
-    // Waits for it. Once it has given `call` or `over`, it gives that again.
-    [[nodiscard]] Next next(rove_here& here) EXCLUDES(lock_of<EngineLock>);
+    // Waits for it. Once it has given `call` or `over`, it gives that again. What finds no memory cuts the link, as for any frame: `over`.
+    [[nodiscard]] Next next(rove_here& here) noexcept EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Bytes part() const { return part_; }
     [[nodiscard]] std::size_t total_bytes() const { return total_bytes_; }
-    void skip_rest(rove_here& here) EXCLUDES(lock_of<EngineLock>) {
+    void skip_rest(rove_here& here) noexcept EXCLUDES(lock_of<EngineLock>) {
         while (next(here) == Next::part) continue;
     }
 
@@ -69,6 +69,7 @@ private:
     Gathering(Gatherings& all, PeerState& from, const wire::Part& first, std::uint32_t handle)
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool is_own(const wire::Frame& frame) const REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Next wait_for_next(rove_here& here) EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] std::optional<Next> look(rove_here& here) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Next take(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Next take_part(const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
@@ -98,7 +99,7 @@ private:
     InParts parts_ GUARDED_BY(lock_of<EngineLock>);
 
     std::optional<TimePoint> waits_since_{};  // for a frame …
-    AwaitedSignals awaited_{};                // … which is announced there
+    AwaitedSignals awaited_{};                // … which is announced there; it has room for the signals of a link
 };
 
 // Those of a node.
