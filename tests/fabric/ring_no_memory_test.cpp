@@ -1,12 +1,16 @@
-// A ring whose reader is refused memory: frames that are in use stay in use.
+// Links that are refused memory: frames that are in use stay in use, and a frame that was published is sent.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <new>
 #include <vector>
 
 #include "../watched_new.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/local.hpp"
 #include "fabric/ring.hpp"
 
 namespace {
@@ -46,6 +50,36 @@ TEST(RingWithoutMemory, AllFramesInUseKeepTheirLines) {
         reader.let_go(held[i]);
     }
     EXPECT_EQ(reader.given_back(), kFrames);
+}
+
+// A frame that follows another one at once waits for a moment to be sent with more (kCoalesceFor).
+TEST(StreamWithoutMemory, AFrameThatIsPublishedIsSent) {
+    constexpr int kFrames = 20;
+    const auto near = std::move(*open_local_fabric({.direct = false})),
+               far = std::move(*open_local_fabric({.direct = false}));
+    std::array<int, 2> ends{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+    const auto from = std::move(*near->open_stream(ends[0], {.incoming = 1, .outgoing = 2})),
+               to = std::move(*far->open_stream(ends[1], {.incoming = 2, .outgoing = 1}));
+    ASSERT_TRUE(from->connect({}) && to->connect({}));
+    int published = 0;
+    is_refused = true;
+    try {
+        for (; published < kFrames; ++published) {
+            if (from->reserve(Traffic::calls, wire::kHeaderBytes) == nullptr) break;
+            from->publish(Traffic::calls, {.kind = wire::Kind::call, .node = 1});
+        }
+    } catch (const std::bad_alloc&) {
+    }
+    is_refused = false;
+    EXPECT_EQ(published, kFrames);
+    int taken = 0;
+    for (int turn = 0; turn < 1000 && taken < kFrames; ++turn) {
+        near->progress();
+        far->progress();
+        for (wire::Frame frame; to->next(Traffic::calls, frame); to->release(Traffic::calls)) ++taken;
+    }
+    EXPECT_EQ(taken, kFrames);
 }
 
 }  // namespace

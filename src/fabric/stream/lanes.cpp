@@ -23,6 +23,10 @@ Result<std::unique_ptr<Link>> StreamLanes::open_stream(int socket, const StreamK
 }
 
 Status StreamLanes::add(StreamLink& link) {
+    if (const std::size_t room = links_.size() + 1; to_flush_.capacity() < room || links_.capacity() < room) {
+        to_flush_.reserve(2 * room);
+        links_.reserve(2 * room);
+    }
     epoll_event event{.events = EPOLLIN, .data = {.ptr = &link}};
     if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, link.descriptor(), &event) != 0)
         return fail(ErrorCode::overloaded, "a stream's socket cannot be watched ({})", strerror(errno));
@@ -45,7 +49,7 @@ void StreamLanes::watch_room(StreamLink& link, bool wanted) {
     (void)epoll_ctl(epoll_.number(), EPOLL_CTL_MOD, link.descriptor(), &event);
 }
 
-void StreamLanes::flush_later(StreamLink& link) {
+void StreamLanes::flush_later(StreamLink& link) noexcept {
     to_flush_.push_back(&link);
 }
 

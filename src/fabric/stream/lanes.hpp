@@ -30,7 +30,7 @@ public:
     // Used by the links.
     [[nodiscard]] Status add(StreamLink& link);
     void remove(StreamLink& link);
-    void flush_later(StreamLink& link);  // once until flush()
+    void flush_later(StreamLink& link) noexcept;  // once until flush()
     void watch_room(StreamLink& link, bool wanted);
 
 private:
@@ -49,7 +49,7 @@ private:
     Descriptor epoll_;
     ByteBuffer scratch_;
     std::vector<StreamLink*> links_;
-    std::vector<StreamLink*> to_flush_;
+    std::vector<StreamLink*> to_flush_;  // has room for all of them
 };
 
 }  // namespace rove::fabric
