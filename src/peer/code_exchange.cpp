@@ -147,7 +147,7 @@ void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
         if (arriving_bytes_ + piece.bytes.size() > kAssemblyBytesOfAllMax) drop_idle();
         switch (arrival.take(arriving_bytes_, piece, Clock::now())) {
             case CodeArrival::Took::more_to_come: return;
-            case CodeArrival::Took::no_room: return ask_again_later();
+            case CodeArrival::Took::no_room: return ask_again_later(from);
             case CodeArrival::Took::no_meaning: return refuse(from, frame, "of an item that has another size");
             case CodeArrival::Took::whole: break;
         }
@@ -332,9 +332,12 @@ void CodeExchange::tell_parked(const Tell& tell) {
         if (peer->calls.parked) tell(*peer->calls.parked);
 }
 
-// Code was dropped because too much is arriving at once: the calls that wait for it ask again later, when there may be room.
-void CodeExchange::ask_again_later() {
-    tell_parked([now = Clock::now()](Parked& parked) { parked.was_dropped(now); });
+// Code was dropped because too much is arriving at once: the calls for which its sender was asked ask again later, when there may be room. Not
+// those for which others were: of what a peer sends unasked they would know nothing.
+void CodeExchange::ask_again_later(const PeerState& sender) {
+    tell_parked([&sender, now = Clock::now()](Parked& parked) REQUIRES(lock_of<EngineLock>) {
+        if (parked.waits_for_code_of(sender.back())) parked.was_dropped(now);
+    });
 }
 
 // Only for a client's own call, which no call of another node follows: in a member's mailbox, and in this node's own, such calls would wait

@@ -94,7 +94,7 @@ private:
     void give_up_parked(PeerState& from, const Digest& package, const Error& why) REQUIRES(lock_of<EngineLock>);
     template <typename Tell>
     void tell_parked(const Tell& tell) REQUIRES(lock_of<EngineLock>);
-    void ask_again_later() REQUIRES(lock_of<EngineLock>);
+    void ask_again_later(const PeerState& sender) REQUIRES(lock_of<EngineLock>);
     void is_arriving(PeerState& from, const Digest& package) REQUIRES(lock_of<EngineLock>);
     void has_come(const Digest& package) REQUIRES(lock_of<EngineLock>);
 

@@ -229,6 +229,26 @@ TEST_F(CodeExchangeTest, OnlyCodeThatRunsHereIsAskedForAgainOnceItHasCome) {
     expect_trusted(peer);
 }
 
+TEST_F(CodeExchangeTest, APieceForWhichThereIsNoRoomIsAskedForAgainOfItsSenderAlone) {
+    const auto waits = [this](PeerState& peer) -> Parked& {
+        Parked& parked = peer.calls.parked.emplace();
+        parked.function = package_->function_ids()[0];
+        EXPECT_TRUE(parked.wait_for_code(Clock::now()));
+        exchange_.ask(&peer, parked, peer.id());
+        return parked;
+    };
+    PeerState &honest = neighbours_.add(2), &other = neighbours_.add(client_id(0, 7));
+    Parked &asked_honest = waits(honest), &asked_other = waits(other);
+    const auto later = [] { return Clock::now() + 2 * kAskAgainAfter; };
+    // Not its beginning, of a package that nobody has heard of.
+    const ByteBuffer piece(100);
+    exchange_.on_code(other,
+                      frame(Kind::code, 0, wire::CodeChunk{.item = 1, .offset = 100, .total_bytes = 1'000}, piece));
+    expect_trusted(other);
+    EXPECT_TRUE(asked_other.wait_for_code(later()));
+    EXPECT_FALSE(asked_honest.wait_for_code(later())) << "it was not this peer's to send";
+}
+
 TEST_F(CodeExchangeTest, AWrongPieceCutsItsSenderOffAndNotWhoPassedItOn) {
     const ByteBuffer piece(100);
     const wire::CodeChunk outside{.package = package_->digest(), .item = 1, .offset = 950, .total_bytes = 1'000};
