@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
+
+#include "base/log.hpp"
 
 namespace rove::fabric {
 
@@ -27,7 +30,12 @@ Status PeersBells::open(const Name& name) {
 void PeersBells::ring(const Name& name) noexcept try {
     auto bell = find(name);
     if (bell == opened_.end()) {
-        if (!open(name)) return;
+        if (const Status again = open(name); !again) {
+            if (!std::exchange(has_complained_, true))
+                log().warn("a peer that sleeps is woken up to 100 ms late, because its doorbell cannot be opened: {}",
+                           again.error().message());
+            return;
+        }
         bell = opened_.end() - 1;
     }
     std::rotate(bell, bell + 1, opened_.end());

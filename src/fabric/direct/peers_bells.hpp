@@ -26,8 +26,9 @@ public:
     };
     // Opens it, as it will be opened when it is to be rung. Errors: those of ProcFile::open().
     [[nodiscard]] Status open(const Name& name);
-    // Does nothing where the bell cannot be opened any more, for lack of descriptors, too: its owner looks into its mailboxes now and then
-    // without.
+    // A bell that is closed, and cannot be opened any more, is not rung: its owner then sees what was sent when it next looks into its mailboxes
+    // without having been woken, within 100 ms. That happens where descriptors are short, or the owner has made itself unreadable since (it
+    // has changed its user, or called prctl(PR_SET_DUMPABLE)). Logged once.
     void ring(const Name& name) noexcept;
     // For a link that ends.
     void close(const Name& name) noexcept;
@@ -39,6 +40,7 @@ private:
     };
     [[nodiscard]] std::vector<Opened>::iterator find(const Name& name);
 
+    bool has_complained_ = false;
     std::vector<Opened> opened_;  // the one that was rung last is the last
 };
 
