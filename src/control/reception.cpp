@@ -59,6 +59,15 @@ asio::awaitable<Status> Reception::welcome(Guest& guest, Strangers::Place& stran
     ROVE_CO_TRY(const bool same_user, channel->same_user());
     ChannelDeadline deadline(beside_.thread.io(), channel);
     deadline.set(std::min<std::chrono::milliseconds>(kHelloTimeMax, beside_.host.options.connect_timeout));
+    Status met = co_await converse(guest, stranger, same_user, deadline);
+    if (!met && deadline.passed())  // which has closed the channel: the error is what that looks like
+        co_return fail(ErrorCode::timed_out, "it did not answer in time");
+    co_return met;
+}
+
+asio::awaitable<Status> Reception::converse(Guest& guest, Strangers::Place& stranger, bool same_user,
+                                            ChannelDeadline& deadline) {
+    const std::shared_ptr<Channel> channel = guest.channel;
     ROVE_CO_TRY(const ByteBuffer first, co_await channel->receive(std::max(Hello::kBytesMax, LaneHello::kBytesMax)));
     if (wire::control::kind_of(first) == wire::control::Kind::lane) {
         ROVE_CO_TRY(const LaneHello lane, wire::control::decode<LaneHello>(first));

@@ -38,6 +38,8 @@ public:
 private:
     [[nodiscard]] asio::awaitable<void> receive_one(std::shared_ptr<Channel> channel);
     [[nodiscard]] asio::awaitable<Status> welcome(Guest& guest, Strangers::Place& stranger);
+    [[nodiscard]] asio::awaitable<Status> converse(Guest& guest, Strangers::Place& stranger, bool same_user,
+                                                   ChannelDeadline& deadline);
     [[nodiscard]] asio::awaitable<Status> await_identity(Guest& guest);
     [[nodiscard]] asio::awaitable<Status> check_guest(const Guest& guest, bool same_user, Strangers::Place& stranger);
 
