@@ -3,7 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
 
-#include <algorithm>
+#include <map>
 #include <vector>
 
 #include "bitcode/listed.hpp"
@@ -52,10 +52,10 @@ void define(llvm::Function& declared, const Handler& handler) {
 // In the order in which they are registered: natively a program runs them after all functions that were registered as it began, from the largest
 // priority to the smallest and from the last to the first.
 std::vector<llvm::Constant*> destructors_of(const llvm::Module& module) {
-    std::vector<Listed> all = listed(module, kDestructors);
-    std::ranges::stable_sort(all, {}, &Listed::priority);
+    std::multimap<decltype(Listed::priority), llvm::Constant*> by_priority;  // equal ones stay in their order
+    for (const Listed& each : listed(module, kDestructors)) by_priority.emplace(each.priority, each.function);
     std::vector<llvm::Constant*> functions;
-    for (const Listed& each : all) functions.push_back(each.function);
+    for (const auto& [priority, function] : by_priority) functions.push_back(function);
     return functions;
 }
 
