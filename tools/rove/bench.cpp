@@ -64,19 +64,20 @@ void write(const std::string& path, const std::string& text) {
 // Checked before minutes of measuring, not after them.
 void check_what_is_needed(const Arguments& arguments) {
     const Settings& settings = arguments.settings;
-    const auto need = [](const std::filesystem::path& path, const char* remedy) {
+    const auto need = [](const std::filesystem::path& path, const std::string& remedy) {
         if (!std::filesystem::exists(path)) throw Error(ErrorCode::invalid, path.string() + " is not there; " + remedy);
     };
+    const std::string made_by =
+        "`./dev bench`, or `cmake --build`, of the sources makes it (`./dev build` only what is installed)";
     const bool all = arguments.shape == "tables";
-    need(settings.packages / "increment.rove", "`./dev build` makes it, or say where it is with --packages");
+    need(settings.packages / "increment.rove", made_by + "; or say with --packages where it is");
     if (all || arguments.shape == "arrival")
         need(settings.sources / "increment" / "increment.c",
              "say with --sources where the folder packages/ of the sources is");
     if (all || arguments.shape == "api")
         for (const char* const program : {"rove_bench_api", "rove_bench_api_bitcode"})
-            need(settings.rove.parent_path() / program, "run the `rove` of a build of the sources");
-    if (arguments.shape == "idle")
-        need(settings.rove.parent_path() / bench::kPeersProgram, "run the `rove` of a build of the sources");
+            need(settings.rove.parent_path() / program, made_by);
+    if (arguments.shape == "idle") need(settings.rove.parent_path() / bench::kPeersProgram, made_by);
     for (const std::string& path : {arguments.json, arguments.markdown})
         if (!path.empty() && !std::ofstream(path, std::ios::app))
             throw Error(ErrorCode::invalid, "cannot write " + path);

@@ -87,7 +87,7 @@ void print(const PackageStore& package) {
 void add_inspect(CLI::App& app) {
     auto path = std::make_shared<std::string>();
     auto json = std::make_shared<bool>(false);
-    CLI::App* command = app.add_subcommand("inspect", "Show what is in a package, and check that it is whole");
+    CLI::App* command = app.add_subcommand("inspect", "Show what is in a package, and check its form and its slices");
     command->add_option("PKG", *path, "a package file")->required();
     command->add_flag("--json", *json, "as JSON");
     command->callback([path, json] {
