@@ -157,7 +157,8 @@ private:
 // A package file in memory. Cheap to copy.
 class Package {
 public:
-    // Reads a package file and checks all of it. invalid: it does not exist, is truncated or altered, or has another abi.
+    // Reads a package file and checks it: its form, and each slice by its digest. Nothing in the file says what its manifest was when it was
+    // packed. invalid: it does not exist, is truncated or malformed, a slice is altered, or it has another abi.
     [[nodiscard]] static Package open(const std::filesystem::path& path);
     [[nodiscard]] static Package parse(std::span<const std::byte> file);
 
@@ -399,7 +400,7 @@ public:
     // the report lists names that the interface took over, and names that it did not get.
     ROVE_GIVES_VECTOR LoadReport load(const Package& package) const;
 
-    [[nodiscard]] NodeId node() const;          // the peer's id
+    [[nodiscard]] NodeId node() const;          // the peer's id in its cluster; nodes that have joined none are all 0
     [[nodiscard]] std::string address() const;  // the address on which it listens; empty for a client
     [[nodiscard]] std::string lane() const;     // "direct" (shared memory) or "message" (TCP or Unix socket, or UCX)
     [[nodiscard]] std::uint32_t node_count() const;  // as the peer reported it when the two connected

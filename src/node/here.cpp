@@ -110,8 +110,9 @@ int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) n
 int rove_fail(rove_here* here, const char* message) noexcept {
     if (here->is_over()) return ROVE_INVALID;
     return end_or_no_memory(here, [&] {
-        here->engine->answers().reply_error(here->call,
-                                            rove::Error(ErrorCode::failed, message != nullptr ? message : ""));
+        const bool says = message != nullptr && *message != '\0';
+        here->engine->answers().reply_error(
+            here->call, rove::Error(ErrorCode::failed, says ? message : "the function failed and did not say why"));
         return rove::Status();
     });
 }
