@@ -82,6 +82,11 @@ TEST_P(Calls, FailWithTheFunctionsOwnWords) {
         EXPECT_EQ(error.code(), ErrorCode::failed);
         EXPECT_STREQ(error.what(), "no luck with this");
     }
+    for (const char* const payload : {"", "x"}) {
+        const Error error = error_of([&] { (void)call("complain_without_a_word", payload); });
+        EXPECT_EQ(error.code(), ErrorCode::failed);
+        EXPECT_STREQ(error.what(), "the function failed and did not say why");
+    }
 }
 
 TEST_P(Calls, ManyInFlightAllComeBack) {
