@@ -361,7 +361,7 @@ int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const v
                    rove_pending* out) noexcept try {
     if (payload == nullptr && size > 0) return failed(ErrorCode::invalid, "rove_here_call: payload is NULL");
     const rove_piece whole{payload, size};
-    return rove_here_call_within(here, to, function, &whole, 1, detail::kForever, out);
+    return rove_here_call_within(here, to, function, &whole, 1, rove::detail::kForever, out);
 } catch (const std::bad_alloc&) {
     return no_memory();
 }
