@@ -90,7 +90,7 @@ TEST_F(Socket, ReportsTheEndAfterWhatWasSentBefore) {
     std::array places{iovec{}, part_of(bytes)};
     EXPECT_EQ(1U, mine->receive(places).bytes);
     EXPECT_EQ("its other end was closed", mine->receive(places).end);
-    EXPECT_EQ(strerror(EPIPE), mine->send(parts).end);
+    EXPECT_EQ(std::string(strerror(EPIPE)), mine->send(parts).end);
 }
 
 // A copy of the descriptor, as the child of a fork has, does not keep the stream open.
