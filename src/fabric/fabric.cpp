@@ -41,12 +41,37 @@ void Link::break_with(Error why) {
     if (broken_ && !ended_) return;
     broken_ = std::move(why);
     ended_ = false;
+    warm();
 }
 
 void Link::end_with(Error why) {
     if (broken_) return;
     broken_ = std::move(why);
     ended_ = true;
+    warm();
+}
+
+void Fabric::cool(std::span<Link* const> links) noexcept {
+    const std::size_t before = cold_links_.cold().size();
+    try {
+        for (Link* const link : links)
+            if (link->can_be_cold() && !link->is_cold() && !link->is_reported_next()) cold_links_.add(*link);
+    } catch (const std::bad_alloc&) {  // the others stay warm
+    }
+    if (cold_links_.cold().size() == before) return;
+    settle_announcements();
+    warm_pending(before);
+}
+
+void Fabric::look_at_cold() noexcept {
+    warm_pending(0);
+}
+
+// From the end, because another link takes the place of one that becomes warm.
+void Fabric::warm_pending(std::size_t first) noexcept {
+    const std::vector<MayBeCold*>& cold = cold_links_.cold();
+    for (std::size_t i = cold.size(); i > first; --i)
+        if (const auto& link = static_cast<const Link&>(*cold[i - 1]); link.pending()) cold[i - 1]->warm();
 }
 
 Result<std::unique_ptr<Link>> Fabric::open_stream(int socket, const StreamKeys&) {

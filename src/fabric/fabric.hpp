@@ -20,11 +20,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
+#include "fabric/board.hpp"
+#include "fabric/cold_links.hpp"
 #include "fabric/ring.hpp"
 #include "wire/frame.hpp"
 
@@ -55,9 +58,9 @@ enum class Lane : std::uint8_t { none, direct, message };
     return lane == Lane::direct ? "direct" : lane == Lane::message ? "message" : "none";
 }
 
-class Link : public std::enable_shared_from_this<Link> {
+class Link : public std::enable_shared_from_this<Link>, public MayBeCold {
 public:
-    virtual ~Link() = default;
+    ~Link() override = default;
 
     // --- meeting: both sides open a link, exchange offers (over the authenticated control connection), connect.
 
@@ -101,6 +104,7 @@ public:
         RingWriter& ring = outgoing_[index_of(traffic)];
         const std::uint64_t position = ring.head();
         ring.publish(header);
+        warm();  // most frames are answered
         ++counters_.frames_sent;
         counters_.bytes_sent += wire::kHeaderBytes + header.body_bytes;
         if (by_messages_) return transmit(traffic, position, (wire::kHeaderBytes + header.body_bytes + 7) / 8 * 8);
@@ -225,11 +229,42 @@ public:
     // Whether frames arrive only during calls of progress().
     [[nodiscard]] virtual bool needs_progress() const = 0;
 
+    // --- cold links: a receiver does not look at links over which nothing has come for some time, but at one word for all of them. Makes these
+    // cold, except those over which something has arrived, and those that cannot be. It interrupts all senders for a moment (SleepFence), so
+    // many are to be cooled at once. Links that have ended are not to be cooled. Without memory some stay warm.
+    void cool(std::span<Link* const> links) noexcept;
+    // Whether links have become warm again. To be asked once a turn.
+    [[nodiscard]] bool has_warmed() noexcept {
+        if (board_ != nullptr && board_->is_due()) board_->take();
+        return cold_links_.has_warmed();
+    }
+    // The next of them. Precondition: has_warmed() was true, and this was not called for all of them.
+    [[nodiscard]] Link& take_warmed() noexcept { return static_cast<Link&>(cold_links_.take_warmed()); }
+    // Whether some may have; for the last check before sleep.
+    [[nodiscard]] bool may_have_warmed() const { return cold_links_.has_warmed() || (board_ && board_->is_set()); }
+    // Looks at all cold links: a peer can take back what others have said by means of the board.
+    void look_at_cold() noexcept;
+    [[nodiscard]] bool has_cold() const { return !cold_links_.cold().empty(); }
+    // Whether that is needed: some cold links are on a board.
+    [[nodiscard]] virtual bool has_cold_on_board() const { return board_ != nullptr && has_cold(); }
+    // The word that is not zero once something has come over a cold link, for threads that spin without the lock. Null: none is to be
+    // looked at.
+    [[nodiscard]] const std::uint64_t* cold_word() const { return board_ && has_cold() ? board_->summary() : nullptr; }
+
     // --- sleep: descriptors() are for epoll (level-triggered, readable = wake). To sleep: announce_sleep(); if it returns
-    // false something has arrived already; otherwise check every link's pending() once more, wait, then end_sleep().
+    // false something has arrived already; otherwise check every warm link's pending() and may_have_warmed() once more, wait, then end_sleep().
     [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
     [[nodiscard]] virtual bool announce_sleep() = 0;
     virtual void end_sleep() = 0;
+
+protected:
+    // What links that are about to be cold have announced is to be seen by all senders that have not stored their signals yet.
+    virtual void settle_announcements() noexcept {}
+    Board* board_ = nullptr;  // of the derived class, where its links have one
+
+private:
+    void warm_pending(std::size_t first) noexcept;
+    ColdLinks cold_links_;
 };
 
 }  // namespace rove::fabric

@@ -9,7 +9,9 @@ namespace {
 class LocalFabric final : public Fabric {
 public:
     LocalFabric(std::unique_ptr<DirectLanes> direct, std::unique_ptr<StreamLanes> streams)
-        : direct_(std::move(direct)), streams_(std::move(streams)) {}
+        : direct_(std::move(direct)), streams_(std::move(streams)) {
+        if (direct_) board_ = &direct_->board();
+    }
 
     [[nodiscard]] std::string_view name() const override { return "local"; }
     [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override {
@@ -38,8 +40,14 @@ public:
         if (direct_) direct_->announce_sleep();
         return true;
     }
+    [[nodiscard]] bool has_cold_on_board() const override { return direct_ && direct_->has_cold(); }
     void end_sleep() override {
         if (direct_) direct_->end_sleep();
+    }
+
+protected:
+    void settle_announcements() noexcept override {
+        if (direct_) direct_->settle_announcements();
     }
 
 private:

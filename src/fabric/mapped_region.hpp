@@ -1,4 +1,4 @@
-// A Region in a separate mapping, which is unmapped when its owner is destroyed.
+// A Region, or the memory of a board, in a mapping of its own, which is unmapped when its owner is destroyed.
 //
 // Threads: any.
 #pragma once
@@ -7,23 +7,29 @@
 
 #include <memory>
 
+#include "fabric/board.hpp"
 #include "fabric/ring.hpp"
 
 namespace rove::fabric {
 
-struct UnmapRegion {
-    void operator()(Region* region) const { munmap(region, sizeof(Region)); }
+template <typename T>
+struct Unmap {
+    void operator()(T* memory) const { munmap(memory, sizeof(T)); }
 };
-using MappedRegion = std::unique_ptr<Region, UnmapRegion>;
+template <typename T>
+using Mapped = std::unique_ptr<T, Unmap<T>>;
+using MappedRegion = Mapped<Region>;
+using MappedBoard = Mapped<BoardMemory>;
 
 // Null: no memory.
-[[nodiscard]] inline MappedRegion map_region(int flags, int file) {
-    void* memory = mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, flags, file, 0);
-    return MappedRegion(memory != MAP_FAILED ? static_cast<Region*>(memory) : nullptr);
+template <typename T>
+[[nodiscard]] Mapped<T> map_memory(int flags, int file) {
+    void* memory = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, flags, file, 0);
+    return Mapped<T>(memory != MAP_FAILED ? static_cast<T*>(memory) : nullptr);
 }
 // Memory that only this process uses.
 [[nodiscard]] inline MappedRegion map_private_region() {
-    return map_region(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    return map_memory<Region>(MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 // Takes the page faults now, and not while the first frames are written. Kernels before 5.14 cannot do this; the faults then occur later.
 inline void populate(void* begin, std::size_t bytes) {

@@ -1,4 +1,5 @@
-// The memory file of a region: it can neither shrink nor grow nor be unsealed, because access to a part that a peer cut off would raise SIGBUS.
+// The memory file of a region or a board: it can neither shrink nor grow nor be unsealed, because access to a part that a peer cut off would
+// raise SIGBUS.
 //
 // Threads: any.
 #pragma once
@@ -12,18 +13,21 @@
 
 namespace rove::fabric {
 
-// A region of this process, of zeros, with all its pages. The peer maps the file; afterwards it may be closed.
-struct SharedRegion {
+// Memory of this process, of zeros, with all its pages. Peers map the file; afterwards it may be closed.
+template <typename T>
+struct Shared {
     Descriptor file;
-    MappedRegion memory;
+    Mapped<T> memory;
 };
-// overloaded: no descriptor, or no memory.
-[[nodiscard]] Result<SharedRegion> make_shared_region();
+// Region, or BoardMemory. overloaded: no descriptor, or no memory.
+template <typename T>
+[[nodiscard]] Result<Shared<T>> make_shared_memory();
 
-// Maps the region that process `pid` offers as `file`, and that has this token. `own_token`: this end's, because a peer could offer this end's own
-// region. unsupported: there is no such file, or it is not a region, not sealed, another user's, or has another token. overloaded: no
+// Maps the memory that process `pid` offers as `file`, and that has this token. `own_token`: this end's, because a peer could offer this end's
+// own. unsupported: there is no such file, or it is not of that kind, not sealed, another user's, or has another token. overloaded: no
 // descriptor, or no memory.
-[[nodiscard]] Result<MappedRegion> map_peers_region(std::uint32_t pid, const ProcFile& file, std::uint64_t token,
-                                                    std::uint64_t own_token);
+template <typename T>
+[[nodiscard]] Result<Mapped<T>> map_peers_memory(std::uint32_t pid, const ProcFile& file, std::uint64_t token,
+                                                 std::uint64_t own_token);
 
 }  // namespace rove::fabric

@@ -229,7 +229,10 @@ private:
 };
 
 // The memory that a node owns per link and that its peer writes: two rings, and the credits for the rings that the node itself fills.
-// `asleep` is set by the owner, which announces its sleep with it, and read by the peer, which clears it when it rings.
+// `asleep` is set by the owner, which announces with it that it sleeps, or that it does not look at this mailbox (Fabric::cool), and read by the
+// peer, which clears it when it rings or sets its bit on the board.
+// What the sender that finds it there is to do:
+inline constexpr std::uint32_t kRings = 1, kSetsBit = 2;
 struct alignas(4096) Region {
     alignas(64) CreditWord credits[2];
     alignas(64) std::uint32_t asleep;

@@ -256,25 +256,153 @@ TEST_P(TwoFabrics, APeerThatIsGoneHurtsNobody) {
     }
 }
 
-// One end of a ping-pong that sleeps, without a time-out of its own, whenever nothing is there.
+// ---- cold links
+
+// A link that may be cold, and the fabric of it.
+class Cold : public TwoFabrics {
+protected:
+    void SetUp() override {
+        TwoFabrics::SetUp();
+        link = join();
+        cool();
+        EXPECT_EQ(link.a->is_cold(), link.a->can_be_cold());
+    }
+    void cool() {
+        Link* const links[] = {link.a.get()};
+        fabric_a->cool(links);
+    }
+    // Whether the fabric reports the link, within the time that until() has.
+    [[nodiscard]] bool is_reported() {
+        return until([&] { return fabric_a->has_warmed(); }) && &fabric_a->take_warmed() == link.a.get() &&
+               !link.a->is_cold() && !fabric_a->has_warmed();
+    }
+    Joined link;
+};
+INSTANTIATE_TEST_SUITE_P(On, Cold, testing::ValuesIn(fabrics_with_cold_links()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(Cold, ALinkIsReportedOnceSomethingArrives) {
+    for (std::uint64_t round = 0; round < 3; ++round) {
+        for (int turn = 0; turn < 10; ++turn) progress();
+        EXPECT_FALSE(fabric_a->has_warmed());
+        for (const Traffic traffic : kBoth) {
+            ASSERT_TRUE(send(*link.b, traffic, 2 * round, 8));
+            ASSERT_TRUE(send(*link.b, traffic, 2 * round + 1, 8));
+        }
+        ASSERT_TRUE(is_reported()) << round;
+        for (const Traffic traffic : kBoth)
+            for (std::uint64_t number : {2 * round, 2 * round + 1})
+                EXPECT_TRUE(until([&] { return take(*link.a, traffic, number); })) << number;
+        // Chaos gives credit back late.
+        EXPECT_TRUE(until([&] {
+            progress();
+            cool();
+            while (fabric_a->has_warmed()) (void)fabric_a->take_warmed();
+            return link.a->is_cold();
+        }));
+    }
+}
+
+// Over more than one word of the board.
+TEST_P(Cold, OnlyTheLinksOverWhichSomethingCameAreReported) {
+    constexpr std::size_t kMany = 70;
+    std::vector<Joined> links(kMany);
+    std::vector<Link*> ends;
+    for (Joined& each : links) {
+        each = join();
+        ends.push_back(each.a.get());
+    }
+    fabric_a->cool(ends);
+    EXPECT_EQ(std::ranges::count_if(links, [](const Joined& each) { return each.a->is_cold(); }), kMany);
+    for (const std::size_t chosen : {0UL, 1UL, 63UL, 64UL, kMany - 1}) {
+        ASSERT_TRUE(send(*links[chosen].b, Traffic::calls, 0, 8));
+        ASSERT_TRUE(until([&] { return fabric_a->has_warmed(); })) << chosen;
+        EXPECT_EQ(&fabric_a->take_warmed(), links[chosen].a.get()) << chosen;
+        for (int turn = 0; turn < 10; ++turn) progress();
+        EXPECT_FALSE(fabric_a->has_warmed()) << chosen;
+        EXPECT_TRUE(until([&] { return take(*links[chosen].a, Traffic::calls, 0); }));
+    }
+    EXPECT_EQ(std::ranges::count_if(links, [](const Joined& each) { return each.a->is_cold(); }), kMany - 5);
+}
+
+TEST_P(Cold, ALinkWithSomethingToDeliverStaysWarm) {
+    ASSERT_TRUE(send(*link.b, Traffic::calls, 0, 8));
+    ASSERT_TRUE(until([&] { return link.a->pending(); }));
+    while (fabric_a->has_warmed()) (void)fabric_a->take_warmed();
+    cool();
+    EXPECT_TRUE(fabric_a->has_warmed() || !link.a->is_cold());
+    EXPECT_TRUE(take(*link.a, Traffic::calls, 0));
+}
+
+TEST_P(Cold, ALinkByWhichSomethingIsSentIsReported) {
+    ASSERT_TRUE(send(*link.a, Traffic::calls, 0, 8));
+    EXPECT_TRUE(is_reported());
+    EXPECT_TRUE(until([&] { return take(*link.b, Traffic::calls, 0); }));
+}
+
+TEST_P(Cold, ALinkThatBreaksIsReported) {
+    link.a->break_with(Error(ErrorCode::invalid, "broken by the test"));
+    EXPECT_TRUE(is_reported());
+}
+
+TEST_P(Cold, ALinkThatEndsIsReportedWhereItsTransportSaysSo) {
+    link.b.reset();
+    if (GetParam().tells_of_the_end) {
+        EXPECT_TRUE(is_reported());
+        EXPECT_NE(link.a->broken(), nullptr);
+    } else {
+        for (int turn = 0; turn < 100; ++turn) fabric_a->progress();
+        EXPECT_TRUE(link.a->is_cold());
+    }
+}
+
+TEST_P(Cold, ALinkMayBeDestroyedHoweverWarmItIs) {
+    Joined other = join();
+    ASSERT_TRUE(send(*link.b, Traffic::calls, 0, 8));
+    ASSERT_TRUE(until([&] { return fabric_a->has_warmed(); }));
+    link = {};  // it was not asked for
+    EXPECT_FALSE(fabric_a->has_warmed());
+    Link* const links[] = {other.a.get()};
+    fabric_a->cool(links);
+    EXPECT_TRUE(other.a->is_cold());
+    other = {};
+    EXPECT_FALSE(fabric_a->has_cold());
+    for (int turn = 0; turn < 10; ++turn) progress();
+    EXPECT_FALSE(fabric_a->has_warmed());
+}
+
+// One end of a ping-pong that sleeps, without a time-out of its own, whenever nothing is there. Where its link may be cold, it also has it
+// cold by then, and does not look at it before it is told to.
 class Sleeper {
 public:
-    Sleeper(Fabric& fabric, Link& link) : fabric_(fabric), link_(link) {}
+    Sleeper(Fabric& fabric, Link& link, bool cools = false) : fabric_(fabric), link_(link), cools_(cools) {}
 
     // False: nothing came for so long that a wake-up must have been lost.
     bool take_next(Traffic traffic, std::uint64_t number) {
-        while (!take(link_, traffic, number)) {
+        while (link_.is_cold() || !take(link_, traffic, number)) {
             if (link_.broken() != nullptr) return false;
-            if (fabric_.progress() == 0 && !sleep()) return false;
+            const unsigned events = fabric_.progress();
+            if (is_warmed() || events > 0) continue;
+            if (!link_.is_cold() && cools_) {
+                Link* const links[] = {&link_};
+                fabric_.cool(links);
+                if (link_.is_cold()) ++cooled;
+                if (number % 2 == 0) continue;  // sometimes it looks at the board first
+            }
+            if (!sleep()) return false;
         }
         return true;
     }
-    unsigned slept = 0;
+    unsigned slept = 0, cooled = 0;
 
 private:
+    bool is_warmed() {
+        if (!fabric_.has_warmed()) return false;
+        return &fabric_.take_warmed() == &link_;
+    }
     bool sleep() {
         bool woken = true;
-        if (fabric_.announce_sleep() && !link_.pending()) {
+        if (fabric_.announce_sleep() && !fabric_.may_have_warmed() && (link_.is_cold() || !link_.pending())) {
             std::vector<pollfd> wanted;
             for (const int descriptor : fabric_.descriptors()) wanted.push_back({descriptor, POLLIN, 0});
             ++slept;
@@ -286,6 +414,7 @@ private:
 
     Fabric& fabric_;
     Link& link_;
+    const bool cools_;
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
@@ -298,7 +427,22 @@ constexpr std::uint64_t kManyRaces = 1'000'000;
 // What it takes to find a wake-up that is lost once in a million: the lanes of shared memory, where plain stores wake nobody. To
 // look harder, run several at once: the loss that this found came with the machine overloaded. A machine that is busy makes each
 // race a switch between threads, and gets fewer of them.
-TEST_P(TwoFabrics, NoWakeUpIsLost) {
+class Races : public TwoFabrics {
+protected:
+    void race(bool cools);
+};
+INSTANTIATE_TEST_SUITE_P(On, Races, testing::ValuesIn(test_fabrics()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(Races, NoWakeUpIsLost) {
+    race(false);
+}
+
+TEST_P(Races, NoFrameOverAColdLinkIsMissed) {
+    race(true);
+}
+
+void Races::race(bool cools) {
     constexpr auto kTimeMax = std::chrono::seconds(30);
     Joined link = join();
     std::atomic<std::uint64_t> races = GetParam().name == "direct"    ? kManyRaces
@@ -306,13 +450,13 @@ TEST_P(TwoFabrics, NoWakeUpIsLost) {
                                                                       : 10'000;
     std::atomic<bool> lost = false;
     std::thread other([&] {
-        Sleeper sleeper(*fabric_b, *link.b);
+        Sleeper sleeper(*fabric_b, *link.b, cools);
         for (std::uint64_t number = 0; number < races && !lost; ++number)
             if (!sleeper.take_next(Traffic::calls, number) || !send(*link.b, Traffic::prompt, number, 8)) lost = true;
         // Chaos carries the last reply only while it is driven.
         for (unsigned turn = 0; turn < 1000; ++turn) fabric_b->progress();
     });
-    Sleeper sleeper(*fabric_a, *link.a);
+    Sleeper sleeper(*fabric_a, *link.a, cools);
     std::uint64_t number = 0;
     const auto until = std::chrono::steady_clock::now() + kTimeMax;
     for (; number < races && !lost; ++number) {
@@ -326,7 +470,9 @@ TEST_P(TwoFabrics, NoWakeUpIsLost) {
     EXPECT_EQ(races.load(), number);
     RecordProperty("races", static_cast<int>(number));
     RecordProperty("slept", static_cast<int>(sleeper.slept));
+    RecordProperty("cooled", static_cast<int>(sleeper.cooled));
     EXPECT_GT(sleeper.slept, 0U);
+    EXPECT_EQ(sleeper.cooled > 0, cools && link.a->can_be_cold());
 }
 
 }  // namespace

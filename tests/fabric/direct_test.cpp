@@ -26,7 +26,9 @@ struct Offer {
     std::string boot_id;
     std::uint32_t pid = 0;
     std::uint64_t token = 0;
-    ProcFile mailbox, bell;
+    ProcFile mailbox, bell, board;
+    std::uint64_t board_token = 0;
+    std::uint32_t place = 0;
 
     static Offer of(const ByteBuffer& bytes) {
         Reader in(bytes);
@@ -37,6 +39,9 @@ struct Offer {
         offer.token = in.number<std::uint64_t>();
         offer.mailbox = ProcFile::read_from(in);
         offer.bell = ProcFile::read_from(in);
+        offer.board = ProcFile::read_from(in);
+        offer.board_token = in.number<std::uint64_t>();
+        offer.place = in.number<std::uint32_t>();
         EXPECT_TRUE(in.done());
         return offer;
     }
@@ -48,6 +53,9 @@ struct Offer {
         out.number(token);
         mailbox.write_to(out);
         bell.write_to(out);
+        board.write_to(out);
+        out.number(board_token);
+        out.number(place);
         return out.take();
     }
 };
@@ -87,8 +95,8 @@ Descriptor memory_file(std::size_t bytes, int seals, std::uint64_t owner) {
 
 TEST_F(Direct, AnOfferIsTakenAsItIsDocumented) {
     const Offer offer = Offer::of(a->offer());
-    EXPECT_EQ(89U, a->offer().size());
-    EXPECT_EQ(3U, offer.version);
+    EXPECT_EQ(121U, a->offer().size());
+    EXPECT_EQ(5U, offer.version);
     EXPECT_EQ(static_cast<std::uint32_t>(getpid()), offer.pid);
     EXPECT_EQ(a->offer(), offer.bytes());
     EXPECT_TRUE(b->connect(offer.bytes()));
@@ -112,6 +120,10 @@ TEST_F(Direct, OffersOfAnythingElseAreRefused) {
     wrong("another device", [](Offer& offer) { ++offer.mailbox.device; });
     wrong("another doorbell", [](Offer& offer) { ++offer.bell.inode; });
     wrong("a doorbell that is a file", [](Offer& offer) { offer.bell = offer.mailbox; });
+    wrong("another board", [](Offer& offer) { ++offer.board.inode; });
+    wrong("another board's token", [](Offer& offer) { offer.board_token ^= 1; });
+    wrong("a board that is a mailbox", [](Offer& offer) { offer.board = offer.mailbox; });
+    wrong("a mailbox that is a board", [](Offer& offer) { offer.mailbox = offer.board; });
     wrong("a mailbox that is a pipe", [](Offer& offer) { offer.mailbox = offer.bell; });
     // What this end sends must not come back as what it receives.
     expect_refused(Offer::of(b->offer()), "its own mailbox");
@@ -225,7 +237,7 @@ public:
     explicit OfPeer(const ByteBuffer& offer) {
         const Offer read = Offer::of(offer);
         const auto file = read.mailbox.open(read.pid, S_IFREG);
-        if (file) region_ = map_region(MAP_SHARED, file->number());
+        if (file) region_ = map_memory<Region>(MAP_SHARED, file->number());
     }
     Region* operator->() { return region_.get(); }
 
@@ -257,8 +269,8 @@ TEST_F(Direct, PeersThatSleepAreWokenHoweverManyThereAre) {
             other.link->settled();
             other.back->settled();
         }
-        // Each fabric has its own bell, and fabric_a's open once.
-        EXPECT_EQ(count_descriptors(), before + 2 * kMany + PeersBells::kOpenMax);
+        // Each fabric has its own bell and board, and fabric_a's bell open once.
+        EXPECT_EQ(count_descriptors(), before + 3 * kMany + PeersBells::kOpenMax);
         for (int round = 1; round <= 2; ++round)
             for (Other& other : others) {
                 ASSERT_TRUE(other.fabric->announce_sleep());
@@ -266,7 +278,7 @@ TEST_F(Direct, PeersThatSleepAreWokenHoweverManyThereAre) {
                 EXPECT_EQ(bells_in(other.fabric->descriptors().front()), 1);
                 other.fabric->end_sleep();
             }
-        EXPECT_EQ(count_descriptors(), before + 2 * kMany + PeersBells::kOpenMax);
+        EXPECT_EQ(count_descriptors(), before + 3 * kMany + PeersBells::kOpenMax);
     }
     EXPECT_EQ(count_descriptors(), before);
 }
@@ -281,6 +293,67 @@ TEST_F(Direct, APeerIsWokenAlsoWhereDescriptorsAreShort) {
     EXPECT_TRUE(send(*a, Traffic::calls, 1, 8));
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     EXPECT_EQ(bells_in(fabric_b->descriptors().front()), 1) << "its bell is open";
+}
+
+// The receiver's board, as one of its peers has it mapped.
+MappedBoard board_of(const ByteBuffer& offer) {
+    const Offer read = Offer::of(offer);
+    const auto file = read.board.open(read.pid, S_IFREG);
+    return file ? map_memory<BoardMemory>(MAP_SHARED, file->number()) : MappedBoard();
+}
+
+TEST_F(Direct, APlaceBeyondTheBoardIsRefused) {
+    Offer offer = Offer::of(a->offer());
+    offer.place = kBoardPlaces;
+    EXPECT_EQ(b->connect(offer.bytes()).error().code(), ErrorCode::invalid);
+    offer.place = kBoardPlaces - 1;
+    EXPECT_TRUE(b->connect(offer.bytes()));
+}
+
+// A peer that has a place on the board can write all of it.
+TEST_F(Direct, BitsThatOthersClearAreMadeUpForWhenAllMailboxesAreLookedAt) {
+    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
+    const MappedBoard board = board_of(a->offer());
+    ASSERT_TRUE(board);
+    Link* const cold[] = {a.get()};
+    fabric_a->cool(cold);
+    ASSERT_TRUE(send(*b, Traffic::calls, 1, 8));
+    ASSERT_NE(board->summary, 0U);
+    board->summary = 0;
+    EXPECT_FALSE(fabric_a->has_warmed());
+    fabric_a->look_at_cold();
+    ASSERT_TRUE(fabric_a->has_warmed());
+    EXPECT_EQ(&fabric_a->take_warmed(), a.get());
+    EXPECT_TRUE(take(*a, Traffic::calls, 1));
+}
+
+TEST_F(Direct, BitsThatAreSetInVainWarmNothingAndAreLookedAtLessOften) {
+    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
+    const MappedBoard board = board_of(a->offer());
+    ASSERT_TRUE(board);
+    Link* const cold[] = {a.get()};
+    fabric_a->cool(cold);
+    const auto set_all = [&board] {
+        for (auto& group : board->groups)
+            for (std::uint64_t& word : group) std::atomic_ref(word).store(~std::uint64_t{0});
+        std::atomic_ref(board->summary).store(~std::uint64_t{0});
+    };
+    unsigned looks = 0;
+    constexpr unsigned kTurns = 10'000;
+    for (unsigned turn = 0; turn < kTurns; ++turn) {
+        set_all();
+        EXPECT_FALSE(fabric_a->has_warmed());
+        if (std::atomic_ref(board->summary).load() == 0) ++looks;
+    }
+    EXPECT_TRUE(a->is_cold());
+    EXPECT_LT(looks, kTurns / 10);
+    EXPECT_GT(looks, 1U);
+    EXPECT_TRUE(fabric_a->may_have_warmed()) << "it must not sleep before it has looked";
+    ASSERT_TRUE(send(*b, Traffic::calls, 1, 8));
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!fabric_a->has_warmed() && std::chrono::steady_clock::now() < until) set_all();
+    EXPECT_FALSE(a->is_cold()) << "what is sent is seen nevertheless";
+    EXPECT_TRUE(take(*a, Traffic::calls, 1));
 }
 
 TEST_F(Direct, PublishTwiceIsOneBell) {

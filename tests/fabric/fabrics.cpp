@@ -72,6 +72,12 @@ const std::vector<TestFabric>& test_fabrics() {
     return fabrics;
 }
 
+std::vector<TestFabric> fabrics_with_cold_links() {
+    std::vector<TestFabric> fabrics = test_fabrics();
+    std::erase_if(fabrics, [](const TestFabric& each) { return each.name.starts_with("ucx"); });
+    return fabrics;
+}
+
 void fill(std::span<std::byte> payload, std::uint64_t number) {
     for (std::size_t at = 0; at < payload.size(); at += 8) {
         const std::uint64_t word = word_of(number, at / 8);

@@ -26,6 +26,8 @@ struct TestFabric {
     bool tells_of_the_end = false;
 };
 [[nodiscard]] const std::vector<TestFabric>& test_fabrics();
+// Those whose links can be cold: all but UCX's.
+[[nodiscard]] std::vector<TestFabric> fabrics_with_cold_links();
 
 inline void PrintTo(const TestFabric& fabric, std::ostream* out) {
     *out << fabric.name;

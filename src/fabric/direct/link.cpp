@@ -10,24 +10,25 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 3;  // differs from every version of a UCX link's offer (ucx/link.cpp)
+constexpr std::uint8_t kOfferVersion = 5;  // differs from every version of a UCX link's offer (ucx/link.cpp)
 
 }  // namespace
 
 Result<std::unique_ptr<DirectLink>> DirectLink::open(DirectLanes& lanes) {
     std::unique_ptr<DirectLink> link(new DirectLink(lanes));
+    link->place_ = lanes.add(*link);
+    if (!link->place_) return fail(ErrorCode::overloaded, "a fabric has {} links, the most there may be", kBoardPlaces);
     ROVE_CHECK(link->make_region());
-    lanes.add(*link);
     return link;
 }
 
 DirectLink::~DirectLink() {
     lanes_.peers_bells().close(peers_bell_);
-    lanes_.remove(*this);
+    if (place_) lanes_.remove(*this, *place_);
 }
 
 Status DirectLink::make_region() {
-    ROVE_TRY(SharedRegion made, make_shared_region());
+    ROVE_TRY(Shared<Region> made, make_shared_memory<Region>());
     file_ = std::move(made.file);
     region_ = std::move(made.memory);
     randombytes_buf(&token_, sizeof token_);
@@ -35,6 +36,7 @@ Status DirectLink::make_region() {
     for (std::size_t i = 0; i < kTrafficKinds; ++i) incoming_[i] = RingReader(region_->rings[i], token_);
     ROVE_TRY(const ProcFile mailbox, ProcFile::of(file_.number()));
     ROVE_TRY(const ProcFile bell, ProcFile::of(lanes_.bell().descriptor()));
+    ROVE_TRY(const ProcFile board, ProcFile::of(lanes_.board_file().number()));
     Writer offer;
     offer.number(kOfferVersion);
     offer.bytes(as_bytes(boot_id()));
@@ -42,6 +44,9 @@ Status DirectLink::make_region() {
     offer.number(token_);
     mailbox.write_to(offer);
     bell.write_to(offer);
+    board.write_to(offer);
+    offer.number(lanes_.board_token());
+    offer.number(*place_);
     offer_ = offer.take();
     return {};
 }
@@ -54,15 +59,20 @@ Status DirectLink::connect(Bytes peer_offer) {
     const auto token = in.number<std::uint64_t>();
     const ProcFile mailbox = ProcFile::read_from(in);
     const ProcFile bell = ProcFile::read_from(in);
+    const ProcFile board = ProcFile::read_from(in);
+    const auto board_token = in.number<std::uint64_t>();
+    const auto place = in.number<std::uint32_t>();
     if (!peer_offer.empty() && version != kOfferVersion)
         return fail(ErrorCode::unsupported,
                     "no transport reaches the peer: its offer is of another kind; are both ends started with the same "
                     "--fabric and one version of Rove?");
-    if (!in.done())
+    if (!in.done() || place >= kBoardPlaces)
         return fail(ErrorCode::invalid, "the peer's offer is malformed: it has {} bytes", peer_offer.size());
     if (boot != boot_id())
         return fail(ErrorCode::unsupported, "the two ends share no memory: they run on different machines");
-    ROVE_TRY(MappedRegion remote, map_peers_region(pid, mailbox, token, token_));
+    ROVE_TRY(MappedRegion remote, map_peers_memory<Region>(pid, mailbox, token, token_));
+    ROVE_TRY(peers_board_, map_peers_memory<BoardMemory>(pid, board, board_token, 0));
+    on_peers_board_ = PlaceOnBoard(*peers_board_, place);
     ROVE_CHECK(lanes_.peers_bells().open({pid, bell}));
     peers_bell_ = {pid, bell};
     remote_ = std::move(remote);
@@ -80,12 +90,21 @@ void DirectLink::transmit_credit(Traffic traffic) {
 }
 
 void DirectLink::announce_sleep(bool asleep) {
-    std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
+    std::atomic_ref(region_->asleep).store(asleep ? kRings : 0, std::memory_order_relaxed);
+}
+
+void DirectLink::announce_cold(bool cold) noexcept {
+    std::atomic_ref(region_->asleep).store(cold ? kSetsBit : 0, std::memory_order_relaxed);
+    if (cold)
+        lanes_.is_cold(*this);
+    else
+        lanes_.is_warm(*this);
 }
 
 void DirectLink::wake_peer() {
-    if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) != 0)
-        lanes_.peers_bells().ring(peers_bell_);
+    const std::uint32_t wanted = std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed);
+    if (wanted == 0 || ((wanted & kSetsBit) != 0 && !on_peers_board_.set())) return;
+    lanes_.peers_bells().ring(peers_bell_);
 }
 
 }  // namespace rove::fabric

@@ -26,13 +26,19 @@ public:
     [[nodiscard]] Lane lane() const override { return remote_ ? Lane::direct : Lane::none; }
 
     void announce_sleep(bool asleep);
+    [[nodiscard]] bool can_be_cold() const override { return true; }
+    [[nodiscard]] bool announces_cold() const override {
+        return std::atomic_ref(region_->asleep).load(std::memory_order_relaxed) == kSetsBit;
+    }
 
 protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is in the peer's memory already
     void transmit_credit(Traffic traffic) override;
     void wake_peer() override;
+    void announce_cold(bool cold) noexcept override;
 
 private:
+    friend class DirectLanes;
     explicit DirectLink(DirectLanes& lanes) : lanes_(lanes) {}
     [[nodiscard]] Status make_region();
 
@@ -43,6 +49,10 @@ private:
     MappedRegion region_;  // this end's region, which the peer writes
     MappedRegion remote_;  // the peer's region
     PeersBells::Name peers_bell_;
+    std::optional<std::uint32_t> place_;  // the peer's, on this end's board
+    MappedBoard peers_board_;
+    PlaceOnBoard on_peers_board_;
+    std::size_t warm_at_ = 0;  // its place in DirectLanes::warm_
 };
 
 }  // namespace rove::fabric

@@ -48,10 +48,11 @@ void Exchange::remove(std::uint64_t id) {
     landings_.erase(id);
 }
 
-LoopbackLink::LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Bell> bell,
+LoopbackLink::LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Reception> reception, Board& board,
                            std::vector<LoopbackLink*>& links)
-    : own_(std::make_shared<Landing>()), exchange_(std::move(exchange)), links_(links) {
-    own_->bell = std::move(bell);
+    : own_(std::make_shared<Landing>()), exchange_(std::move(exchange)), board_(board), links_(links) {
+    own_->reception = std::move(reception);
+    own_->place = board.give_place(*this).value();  // tests have fewer links
     randombytes_buf(&own_->region.owner, sizeof own_->region.owner);
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
         incoming_[i] = RingReader(own_->region.rings[i], own_->region.owner);
@@ -64,6 +65,7 @@ LoopbackLink::LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<B
 
 LoopbackLink::~LoopbackLink() {
     std::erase(links_, this);
+    board_.take_back(own_->place);
     exchange_->remove(id_);
 }
 
@@ -89,7 +91,12 @@ void LoopbackLink::transmit_credit(Traffic traffic) {
 // Both access it by read-modify-write, so one of them is first: if it is the sender, the sleeper acquires its signal; if it is
 // the sleeper, the sender sees the flag. (The thread sanitizer understands this, but not fences.)
 void LoopbackLink::announce_sleep(bool asleep) {
-    std::atomic_ref(own_->region.asleep).exchange(asleep ? 1 : 0, std::memory_order_acq_rel);  // partner: peer_asleep
+    std::atomic_ref(own_->region.asleep)
+        .exchange(asleep ? kRings : 0, std::memory_order_acq_rel);  // partner: peer_asleep
+}
+
+void LoopbackLink::announce_cold(bool cold) noexcept {
+    std::atomic_ref(own_->region.asleep).exchange(cold ? kSetsBit : 0, std::memory_order_acq_rel);  // as above
 }
 
 bool LoopbackLink::peer_asleep() const {
@@ -99,7 +106,9 @@ bool LoopbackLink::peer_asleep() const {
 }
 
 void LoopbackLink::wake_peer() {
-    if (std::atomic_ref(remote_->region.asleep).exchange(0, std::memory_order_acq_rel) != 0) remote_->bell->ring();
+    const std::uint32_t wanted = std::atomic_ref(remote_->region.asleep).exchange(0, std::memory_order_acq_rel);
+    Reception& there = *remote_->reception;
+    if ((wanted & kSetsBit) != 0 ? PlaceOnBoard(there.board, remote_->place).set() : wanted != 0) there.bell->ring();
 }
 
 Result<std::unique_ptr<Fabric>> LoopbackFabric::open(std::shared_ptr<Exchange> exchange) {
@@ -108,16 +117,20 @@ Result<std::unique_ptr<Fabric>> LoopbackFabric::open(std::shared_ptr<Exchange> e
 }
 
 Result<std::unique_ptr<Link>> LoopbackFabric::open_link() {
-    return std::make_unique<LoopbackLink>(exchange_, bell_, links_);
+    return std::make_unique<LoopbackLink>(exchange_, reception_, own_board_, links_);
 }
 
 bool LoopbackFabric::announce_sleep() {
-    for (LoopbackLink* link : links_) link->announce_sleep(true);
+    for (LoopbackLink* link : links_)
+        if (!link->is_cold()) link->announce_sleep(true);
+    own_board_.announce_sleep(true);
     return true;
 }
 
 void LoopbackFabric::end_sleep() {
-    for (LoopbackLink* link : links_) link->announce_sleep(false);
+    for (LoopbackLink* link : links_)
+        if (!link->is_cold()) link->announce_sleep(false);
+    own_board_.announce_sleep(false);
 }
 
 }  // namespace rove::fabric

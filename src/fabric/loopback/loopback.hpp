@@ -6,7 +6,8 @@
 // Threads: each fabric, like every Fabric, is used by one thread at a time; the two ends of a link may be on different threads. Only
 // the Exchange is shared, under its own lock, and only when links are opened, connected and closed.
 //
-// Invariant: the memory and the bell of an end exist for as long as either end (Landing), so neither can use what the other has destroyed.
+// Invariant: the memory, the bell and the board of an end exist for as long as either end (Landing), so neither can use what the other has
+// destroyed.
 #pragma once
 
 #include <array>
@@ -35,10 +36,17 @@ private:
     int descriptor_;
 };
 
-// The memory and bell that one end of a link owns and the other may use, for as long as either end exists.
+// What the links of one fabric share, and their peers use, which may outlive it.
+struct Reception {
+    std::shared_ptr<Bell> bell;
+    BoardMemory board{};
+};
+
+// The memory that one end of a link owns and the other may use, for as long as either end exists.
 struct Landing {
     Region region{};
-    std::shared_ptr<Bell> bell;
+    std::shared_ptr<Reception> reception;
+    std::uint32_t place = 0;  // of the other end, on the board
 };
 
 class Exchange {
@@ -55,26 +63,33 @@ private:
 
 class LoopbackLink : public Link {
 public:
-    LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Bell> bell, std::vector<LoopbackLink*>& links);
+    LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Reception> reception, Board& board,
+                 std::vector<LoopbackLink*>& links);
     ~LoopbackLink() override;
 
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
     [[nodiscard]] Lane lane() const override { return remote_ ? Lane::direct : Lane::none; }
     void announce_sleep(bool asleep);
+    [[nodiscard]] bool can_be_cold() const override { return true; }
+    [[nodiscard]] bool announces_cold() const override {
+        return std::atomic_ref(own_->region.asleep).load(std::memory_order_relaxed) == kSetsBit;
+    }
 
 protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is in the peer's memory already
     void transmit_credit(Traffic traffic) override;
     [[nodiscard]] bool peer_asleep() const override;
     void wake_peer() override;
+    void announce_cold(bool cold) noexcept override;
 
     std::shared_ptr<Landing> own_;
-    std::shared_ptr<Landing> remote_;  // the peer's memory and bell
+    std::shared_ptr<Landing> remote_;  // the peer's
 
 private:
     std::shared_ptr<Exchange> exchange_;
-    std::vector<LoopbackLink*>& links_;  // the list of its fabric, which outlives the link
+    Board& board_;                       // its fabric's, which outlives the link
+    std::vector<LoopbackLink*>& links_;  // its fabric's
     std::uint64_t id_ = 0;
     ByteBuffer offer_;
 };
@@ -86,18 +101,23 @@ public:
 
     [[nodiscard]] std::string_view name() const override { return "loopback"; }
     [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override;
-    unsigned progress() override { return bell_->take() ? 1 : 0; }
+    unsigned progress() override { return reception_->bell->take() ? 1 : 0; }
     [[nodiscard]] bool needs_progress() const override { return false; }
-    [[nodiscard]] std::vector<int> descriptors() const override { return {bell_->descriptor()}; }
+    [[nodiscard]] std::vector<int> descriptors() const override { return {reception_->bell->descriptor()}; }
     [[nodiscard]] bool announce_sleep() override;
     void end_sleep() override;
 
 protected:
     LoopbackFabric(std::shared_ptr<Exchange> exchange, std::shared_ptr<Bell> bell)
-        : exchange_(std::move(exchange)), bell_(std::move(bell)) {}
+        : exchange_(std::move(exchange)),
+          reception_(std::make_shared<Reception>(std::move(bell))),
+          own_board_(reception_->board) {
+        board_ = &own_board_;
+    }
 
     std::shared_ptr<Exchange> exchange_;
-    std::shared_ptr<Bell> bell_;
+    std::shared_ptr<Reception> reception_;
+    Board own_board_;
     std::vector<LoopbackLink*> links_;  // open links; each removes itself
 };
 

@@ -87,6 +87,7 @@ unsigned StreamLanes::poll_ready() {
 unsigned StreamLanes::receive(StreamLink& link) {
     const unsigned events = link.receive(scratch_);
     if (link.end_watch()) forget(link);
+    if (events > 0) link.warm();
     return events;
 }
 

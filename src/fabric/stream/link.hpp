@@ -35,6 +35,8 @@ public:
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
     [[nodiscard]] Lane lane() const override { return Lane::message; }
+    // Its frames arrive while StreamLanes makes progress, which then warms it.
+    [[nodiscard]] bool can_be_cold() const override { return true; }
 
     // Called by StreamLanes: receives what has arrived, small parts by way of `scratch`: a bounded amount per call, so that other links get
     // their turn. Returns the number of messages that were completed; the end of the link counts as one.

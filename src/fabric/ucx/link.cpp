@@ -40,7 +40,7 @@ Status UcxLink::make_region() {
     offer.text(shm != nullptr ? as_text(shm->address()) : std::string_view());
     ProcFile mailbox;
     if (shm != nullptr) {
-        ROVE_TRY(SharedRegion made, make_shared_region());
+        ROVE_TRY(Shared<Region> made, make_shared_memory<Region>());
         file_ = std::move(made.file);
         region_ = std::move(made.memory);
         ROVE_TRY(mailbox, ProcFile::of(file_.number()));
@@ -88,7 +88,7 @@ Status UcxLink::connect(Bytes peer_offer) {
 // The mailbox is mapped as a direct lane's is, and not by UCX. Before openucx/ucx#10380 (Debian 12 has 1.13, which is older)
 // ucp_ep_rkey_unpack ended this process by SIGSEGV if the peer had died after making its offer. It also believes the address in the offer.
 Status UcxLink::connect_direct(Bytes address, std::uint32_t pid, const ProcFile& mailbox) {
-    ROVE_TRY(MappedRegion remote, map_peers_region(pid, mailbox, peer_token_, token_));
+    ROVE_TRY(MappedRegion remote, map_peers_memory<Region>(pid, mailbox, peer_token_, token_));
     ROVE_TRY(shm_endpoint_, workers_->worker(Transport::shm)->connect(address));
     remote_ = std::move(remote);
     asleep_ = &remote_->asleep;

@@ -1,0 +1,89 @@
+// The board: bits by which the senders of cold links (Fabric::cool) say that they have sent something, so that the receiver looks at one line
+// and not at each mailbox. The receiver owns it (Board); each sender has a place on it, one bit (PlaceOnBoard).
+//
+// A sender sets its bit, then that of its group in the summary. The receiver clears the summary's bit, then reads and clears the group's: so a
+// bit that is set is seen. Whoever has a place can write all of the board: can set bits, which costs the receiver looks at mailboxes in vain, and
+// clear others', whose frames are seen when all mailboxes are looked at (Fabric::look_at_cold).
+//
+// Invariant: once a bit is set and its sender is quiet, the summary has it, until the owner looks.
+//
+// Threads: a Board is used by one thread at a time, a PlaceOnBoard likewise; the owner and the senders are different threads or processes.
+// Without a lock, any thread may load the word at summary().
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "wire/frame.hpp"
+
+namespace rove::fabric {
+
+class MayBeCold;
+
+inline constexpr std::size_t kBoardGroups = 64, kBoardWordsPerGroup = 4;
+inline constexpr std::uint32_t kBoardPlaces = kBoardGroups * kBoardWordsPerGroup * 64;
+
+// One page, which the owner and all senders map.
+struct alignas(4096) BoardMemory {
+    std::uint64_t owner;  // a random number, by which a sender that has mapped this verifies that it is the right board
+    alignas(wire::kLineBytes) std::uint32_t asleep;   // set by the owner before it sleeps; whoever clears it rings
+    alignas(wire::kLineBytes) std::uint64_t summary;  // a bit for each group
+    alignas(wire::kLineBytes) std::uint64_t groups[kBoardGroups][kBoardWordsPerGroup];  // a bit for each sender
+};
+
+// The bit of one sender.
+class PlaceOnBoard {
+public:
+    PlaceOnBoard() = default;
+    // Precondition: place < kBoardPlaces. The memory outlives this.
+    PlaceOnBoard(BoardMemory& memory, std::uint32_t place) : memory_(&memory), place_(place) {}
+
+    // After something was sent. True: the owner sleeps, and is to be woken by the caller.
+    [[nodiscard]] bool set() const;
+
+private:
+    BoardMemory* memory_ = nullptr;
+    std::uint32_t place_ = 0;
+};
+
+class Board {
+public:
+    // The memory, of zeros at first, outlives this.
+    explicit Board(BoardMemory& memory) : memory_(memory) {}
+    Board(const Board&) = delete;
+
+    // A place for the link; none: all are taken. Throws std::bad_alloc.
+    [[nodiscard]] std::optional<std::uint32_t> give_place(MayBeCold& link);
+    void take_back(std::uint32_t place) noexcept { links_[place] = nullptr; }
+
+    // Whether a bit is to be looked at now. A board whose bits are set in vain is looked at less often.
+    [[nodiscard]] bool is_due() const { return is_set() && (!is_ignored() || Clock::now() >= ignored_until_); }
+    [[nodiscard]] bool is_set() const { return std::atomic_ref(memory_.summary).load(std::memory_order_relaxed) != 0; }
+    // Not zero while a bit is set. Null: the board is not to be looked at for some time.
+    [[nodiscard]] const std::uint64_t* summary() const { return is_ignored() ? nullptr : &memory_.summary; }
+    // Clears the bits, and warms those of their links whose senders have taken the announcement: they will not say more.
+    void take() noexcept;
+
+    // Before a sleep, and after it. The caller's fence (SleepFence) follows the first.
+    void announce_sleep(bool asleep) {
+        std::atomic_ref(memory_.asleep).store(asleep ? 1 : 0, std::memory_order_seq_cst);
+    }
+
+private:
+    // A board whose bits were set in vain is not looked at for the first of these times, then twice as long, up to the second.
+    static constexpr auto kIgnoredMin = std::chrono::nanoseconds(500), kIgnoredMax = std::chrono::nanoseconds(200'000);
+
+    [[nodiscard]] bool is_ignored() const { return ignored_for_ != ignored_for_.zero(); }
+
+    BoardMemory& memory_;
+    std::vector<MayBeCold*> links_;  // by place; null: free
+    std::chrono::nanoseconds ignored_for_{0};
+    TimePoint ignored_until_{};
+};
+
+}  // namespace rove::fabric
