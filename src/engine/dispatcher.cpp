@@ -204,8 +204,8 @@ void Dispatcher::on_prompt_frame(PeerState& from, const wire::Frame& frame) {
 // Runs parked calls as soon as their code has arrived, before other code can have it evicted.
 void Dispatcher::run_parked(Lead::Turn& turn) {
     if (!turn.runs_functions()) return;
-    for (std::size_t i = 0; i < peers_.size() && !lead_.lost(turn); ++i) {
-        const std::shared_ptr<PeerState> peer = peers_[i];
+    for (std::size_t i = 0; i < peers_.warm().size() && !lead_.lost(turn); ++i) {
+        const std::shared_ptr<PeerState> peer = peers_.warm()[i]->shared_from_this();
         if (peer->calls.parked) (void)serve_calls(*peer, turn);
     }
     if (local_.parked() && !lead_.lost(turn)) (void)serve_local(turn);

@@ -49,9 +49,9 @@ public:
           name_(std::move(beside.name)) {}
 
     [[nodiscard]] const PeerList& all() const { return all_; }
-    // Changes with the links there are.
+    // Changes with the links that a leader looks at.
     [[nodiscard]] std::uint64_t links_version() const REQUIRES(lock_of<EngineLock>) {
-        return meetings_ + link_ends_.count();
+        return meetings_ + link_ends_.count() + all_.warm_version();
     }
 
     // ---- for the control thread
@@ -93,6 +93,14 @@ public:
     [[nodiscard]] Peer::Counters counters(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
 
     // ---- by the leader
+    // Once a turn: those that were cold, and whose links are no longer.
+    void take_warmed(fabric::Fabric& fabric) noexcept REQUIRES(lock_of<EngineLock>) {
+        while (fabric.has_warmed())
+            if (fabric::LinkHolder* const holder = fabric.take_warmed().holder())
+                all_.warm(static_cast<PeerState&>(*holder));
+    }
+    // Links over which nothing has come or gone since this was called last are cold from here on, unless there are few.
+    void cool_quiet(fabric::Fabric& fabric) REQUIRES(lock_of<EngineLock>);
     // Takes the peer away unless somebody needs it. A client that returns is a new one, and the others are met again by their addresses.
     // `peer`: a copy of the list's. True: it is no longer there.
     [[nodiscard]] bool remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer)

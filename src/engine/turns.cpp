@@ -8,13 +8,15 @@ namespace rove {
 
 namespace {
 
-// Peers that share memory ring one bell, and one of them could read what another has written into it: a frame is seen this soon
-// without.
+// Peers that share memory ring one bell and have one board, and one of them could take from these what another has written there: a frame is seen
+// this soon without. For as long a link has been quiet that is cold.
 constexpr auto kSleepMax = std::chrono::milliseconds(100);
 // How long streams wait for a leader that is busy, or reads.
 constexpr auto kProgressEvery = std::chrono::microseconds(200);
 // The number of steps after which a fabric progresses even if its links do not need it: it may have connections to open and close.
 constexpr unsigned kProgressSteps = 64;
+// Of how many peers each housekeeping asks whether anybody needs them.
+constexpr std::size_t kLookedAfter = 64;
 
 }  // namespace
 
@@ -24,10 +26,14 @@ unsigned Turns::work(Lead::Turn& turn) try {
     lead_.wakes().begin_work();
     unsigned handled = 0;
     if (was_cut_short_) handled = tend(turn, 0);
+    peers_.take_warmed(*fabric_);
     if (!lead_.lost(turn)) handled += serve_all(turn);
     if (!lead_.lost(turn) && progress_is_due(handled)) {
         progress_in_ = kProgressSteps;
-        if (fabric_->progress() > 0) handled += 1 + serve_all(turn);
+        if (fabric_->progress() > 0) {
+            peers_.take_warmed(*fabric_);
+            handled += 1 + serve_all(turn);
+        }
     }
     if (left_.has_any() && !lead_.lost(turn)) handled += left_.take();
     if (!local_.is_empty() && !lead_.lost(turn) && turn.runs_functions()) handled += dispatcher_.serve_local(turn);
@@ -55,10 +61,11 @@ unsigned Turns::serve_all(Lead::Turn& turn) {
     unsigned handled = 0;
     // By index: the lock is released while a function runs, and peers may be added then. Only the leader takes peers away. It starts
     // with the peer after the one served last; otherwise the first peer would get every free place for long functions.
-    const auto& peers = peers_.all();
+    const auto& peers = peers_.all().warm();
     const std::size_t first = served_first_ < peers.size() ? served_first_ : 0;
     for (std::size_t i = 0; i < peers.size() && !lead_.lost(turn); ++i) {
         const std::size_t at = first + i < peers.size() ? first + i : first + i - peers.size();
+        if (at >= peers.size()) break;  // some were taken away while a function ran
         if (!peers[at]->has_work()) continue;
         if (left_.must_wait()) break;
         const std::size_t before = std::exchange(served_first_, at + 1);  // now: the lead may be lost in there
@@ -75,19 +82,20 @@ void Turns::await_signals(Lead::Turn& turn) noexcept try {
     if (awaited.version != peers_.links_version()) {
         awaited.version = peers_.links_version();
         awaited.links.clear();
-        for (const auto& peer : peers_.all())
+        for (const PeerState* const peer : peers_.all().warm())
             if (peer->link()) awaited.links.push_back(peer->link());
     }
+    awaited.cold_word = fabric_->cold_word();
     awaited.signals.clear();
     // A parked call is there already: what it waits for arrives among replies, or by a wake().
-    for (const auto& peer : peers_.all())
+    for (const PeerState* const peer : peers_.all().warm())
         if (peer->link()) peer->link()->await(awaited.signals, takes_calls(*peer) && turn.runs_functions());
 } catch (const std::bad_alloc&) {
     turn.awaited.clear();
 }
 
 bool Turns::waits_for_room() const {
-    return !rooms_.is_empty() || std::any_of(peers_.all().begin(), peers_.all().end(), [](const auto& peer) {
+    return !rooms_.is_empty() || std::ranges::any_of(peers_.all().warm(), [](const PeerState* peer) {
         engine_lock_is_held();
         return peer->link() && peer->link()->broken() == nullptr && peer->has_frames_waiting();
     });
@@ -104,7 +112,9 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
     const bool must_wait = left_.must_wait();
     rest.restless = (local_.parked() && !local_.parked()->waits_for_thread()) || !rooms_.is_empty() || must_wait;
     rest.pending = (!local_.is_empty() && !local_.parked() && turn.runs_functions()) || left_.has_any();
-    for (const auto& peer : peers_.all()) {
+    rest.pending = rest.pending || fabric_->may_have_warmed();
+    if (fabric_->has_cold_on_board()) no_later(Clock::now() + kSleepMax);
+    for (PeerState* const peer : peers_.all().warm()) {
         if (!peer->link()) continue;
         const bool ended = peer->link()->broken() != nullptr;
         const bool sends = !ended && peer->has_frames_waiting();
@@ -156,35 +166,56 @@ unsigned Turns::tend(Lead::Turn& turn, unsigned handled) {
     return tended;
 }
 
+// Returns how many have.
+static unsigned expire(std::optional<Parked>& parked, TimePoint now) {
+    std::optional<Error> why = parked ? parked->expired(now) : std::nullopt;
+    if (!why) return 0;
+    parked->refuse(std::move(*why));
+    return 1;
+}
+
+unsigned Turns::look_after(const std::shared_ptr<PeerState>& peer, TimePoint now, Lead::Turn& turn) {
+    unsigned changed = expire(peer->calls.parked, now);
+    if (!peer->lost()) return changed;
+    const fabric::Link* const gone = peer->link().get();
+    const auto is_read = [&peer]() REQUIRES(lock_of<EngineLock>) {
+        return peer->calls.gathering() != nullptr && peer->calls.gathering()->keeps_mailbox();
+    };
+    const bool was_read = is_read();
+    (void)dispatcher_.serve(*peer, turn);  // what it sent before it went still counts
+    if (lead_.lost(turn)) return changed;
+    // It may have been met again while a function ran; or a run has the mailbox, and what else it sent is served after that.
+    if (peer->link().get() == gone && peer->lost() && !was_read && !is_read()) link_ends_.clean_up(*peer);
+    return changed + 1;
+}
+
+// What no frame announces: peers that nobody needs any more, some in each round, and links that have become quiet, or whose peers' words on the
+// board others have taken back.
+void Turns::look_after_links(TimePoint now) {
+    for (std::size_t left = std::min(peers_.all().size(), kLookedAfter); left > 0; --left) {
+        if (looked_after_ >= peers_.all().size()) looked_after_ = 0;
+        const std::shared_ptr<PeerState> peer = peers_.all()[looked_after_];
+        if (!peers_.remove_unneeded(looked_after_, peer)) ++looked_after_;
+        if (peers_.all().size() == 0) break;
+    }
+    if (now - cooled_at_ < kSleepMax) return;
+    cooled_at_ = now;
+    fabric_->look_at_cold();
+    peers_.take_warmed(*fabric_);
+    peers_.cool_quiet(*fabric_);
+}
+
 // Returns its changes as handled events: a thread may wait for one of them, and must look again before it sleeps.
 unsigned Turns::housekeep(Lead::Turn& turn) {
     unsigned changed = 0;
     const TimePoint now = Clock::now();
-    const auto expire = [now, &changed](std::optional<Parked>& parked) {
-        std::optional<Error> why = parked ? parked->expired(now) : std::nullopt;
-        if (!why) return;
-        parked->refuse(std::move(*why));
-        ++changed;
-    };
-    expire(local_.parked());
+    changed += expire(local_.parked(), now);
     if (runner_.leading() == nullptr) link_ends_.drop_buried();  // those that run beside the leader hold theirs
-    for (std::size_t i = 0; i < peers_.all().size();) {
-        const std::shared_ptr<PeerState> peer = peers_.all()[i];
-        expire(peer->calls.parked);
-        if (peer->lost()) {
-            const fabric::Link* const gone = peer->link().get();
-            const auto is_read = [&peer]() REQUIRES(lock_of<EngineLock>) {
-                return peer->calls.gathering() != nullptr && peer->calls.gathering()->keeps_mailbox();
-            };
-            const bool was_read = is_read();
-            (void)dispatcher_.serve(*peer, turn);  // what it sent before it went still counts
-            if (lead_.lost(turn)) return changed;
-            // It may have been met again while a function ran; or a run has the mailbox, and what else it sent is served after that.
-            if (peer->link().get() == gone && peer->lost() && !was_read && !is_read()) link_ends_.clean_up(*peer);
-            ++changed;
-        }
-        if (!peers_.remove_unneeded(i, peer)) ++i;
+    for (std::size_t i = 0; i < peers_.all().warm().size(); ++i) {
+        changed += look_after(peers_.all().warm()[i]->shared_from_this(), now, turn);
+        if (lead_.lost(turn)) return changed;
     }
+    look_after_links(now);
     changed += payload_parts_.cut_off_slow_senders(now);
     if (absent_.drop_old(now)) {
         housekeeping_.hurry();
@@ -217,10 +248,11 @@ bool Turns::others_wait(const PeerState& read, TimePoint now) {
         left_.has_any())
         return true;
     if (const auto first = own_calls_.first_deadline(); first && *first <= now) return true;
-    for (const auto& peer : peers_.all()) {
-        const bool waits = peer.get() != &read ? peer->has_work()
-                                               : peer->link() && (peer->link()->pending(false) || peer->lost() ||
-                                                                  peer->has_frames_waiting());
+    if (fabric_->may_have_warmed()) return true;
+    for (const PeerState* const peer : peers_.all().warm()) {
+        const bool waits = peer != &read ? peer->has_work()
+                                         : peer->link() && (peer->link()->pending(false) || peer->lost() ||
+                                                            peer->has_frames_waiting());
         if (waits) return true;
     }
     if (!fabric_->needs_progress() || now - progressed_at_ < kProgressEvery) return false;

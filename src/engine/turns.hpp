@@ -73,6 +73,9 @@ private:
     unsigned housekeep(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     unsigned give_back_memory(Lead::Turn& turn, TimePoint now) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool progress_is_due(unsigned handled) REQUIRES(lock_of<EngineLock>);
+    unsigned look_after(const std::shared_ptr<PeerState>& peer, TimePoint now, Lead::Turn& turn)
+        REQUIRES(lock_of<EngineLock>);
+    void look_after_links(TimePoint now) REQUIRES(lock_of<EngineLock>);
 
     Lead& lead_;
     Runner& runner_;
@@ -94,6 +97,8 @@ private:
     // Steps until the fabric is given a turn where no link needs it.
     unsigned progress_in_ GUARDED_BY(lock_of<EngineLock>) = 1;
     TimePoint progressed_at_ GUARDED_BY(lock_of<EngineLock>){};
+    TimePoint cooled_at_ GUARDED_BY(lock_of<EngineLock>){};
+    std::size_t looked_after_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of all peers, in turn: whether anybody needs it
 };
 
 }  // namespace rove

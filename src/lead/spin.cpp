@@ -7,7 +7,7 @@ namespace {
 
 // One line can be monitored. With more than one link (two lines each) none of them may wait for another's.
 void pause_cpu(const AwaitedSignals& awaited) {
-    if (awaited.signals.size() > 2) return arch::rest_briefly();
+    if (awaited.signals.size() > 2 || awaited.cold_word != nullptr) return arch::rest_briefly();
     if (awaited.signals.empty()) return arch::rest();
     // The line of the ring for calls. A reply ends the rest by its timeout.
     arch::rest_until_written(*awaited.signals.front().word, [&awaited] { return awaited.arrived(); });

@@ -23,14 +23,19 @@ struct AwaitedSignals {
     std::uint64_t version = 0;  // the version of the node's links
     std::vector<std::shared_ptr<fabric::Link>> links;
     std::vector<fabric::AwaitedSignal> signals;
+    const std::uint64_t* cold_word = nullptr;  // Fabric::cold_word
 
     // For a thread that stops checking: links that have ended must not wait for its next turn at the lead.
     void clear() {
         version = 0;
         links.clear();
         signals.clear();
+        cold_word = nullptr;
     }
     [[nodiscard]] bool arrived() const {
+        if (cold_word != nullptr &&
+            std::atomic_ref(*const_cast<std::uint64_t*>(cold_word)).load(std::memory_order_relaxed) != 0)
+            return true;
         for (const fabric::AwaitedSignal& signal : signals)
             if (signal.arrived()) return true;
         return false;

@@ -47,12 +47,12 @@ std::optional<LargeBytes> PayloadParts::take(PeerState& from, const wire::Staged
 }
 
 unsigned PayloadParts::cut_off_slow_senders(TimePoint now) {
-    const bool room_wanted = std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+    const bool room_wanted = std::ranges::any_of(peers_.warm(), [](const PeerState* peer) {
         engine_lock_is_held();
         return peer->link() && peer->calls.waits_to_stage();
     });
     unsigned cut = 0;
-    for (const auto& peer : peers_) {
+    for (PeerState* const peer : peers_.warm()) {
         if (!peer->linked() || peer->calls.staged.is_empty()) continue;
         const std::uint64_t taken = peer->link()->lines_read(Traffic::calls);
         const bool goes_on = peer->calls.note_progress(taken);

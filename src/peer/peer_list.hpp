@@ -2,11 +2,13 @@
 //
 // Threads: under the engine's lock. An iterator or a place is valid until the list changes, which may happen whenever the lock is released.
 //
-// Invariant: the peers are in the order in which they were added.
+// Invariants: the peers are in the order in which they were added. A peer whose link is not cold (fabric::Fabric::cool) is among warm(), once;
+// so is for some time one that has no link.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -33,13 +35,43 @@ public:
         return found != all_.end() ? *found : nullptr;
     }
 
-    void add(std::shared_ptr<PeerState> peer) REQUIRES(lock_of<EngineLock>) { all_.push_back(std::move(peer)); }
+    // Those that a leader looks at, in any order. Only the leader takes any away.
+    [[nodiscard]] const std::vector<PeerState*>& warm() const REQUIRES(lock_of<EngineLock>) { return warm_; }
+    // Changes with warm().
+    [[nodiscard]] std::uint64_t warm_version() const REQUIRES(lock_of<EngineLock>) { return warm_version_; }
+
+    void add(std::shared_ptr<PeerState> peer) REQUIRES(lock_of<EngineLock>) {
+        if (warm_.capacity() <= all_.size()) warm_.reserve(2 * all_.size() + 1);  // so that warm() needs no memory
+        all_.push_back(std::move(peer));
+    }
     void remove(std::size_t place) REQUIRES(lock_of<EngineLock>) {
+        cool([gone = all_[place].get()](const PeerState& peer) { return &peer == gone; });
         all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(place));
+    }
+    // Precondition: it was added.
+    void warm(PeerState& peer) noexcept REQUIRES(lock_of<EngineLock>) {
+        if (std::exchange(peer.is_among_warm_, true)) return;
+        warm_.push_back(&peer);
+        ++warm_version_;
+    }
+    // Takes those away of which `is_cold` is true. For the leader.
+    template <typename IsCold>
+    void cool(const IsCold& is_cold) REQUIRES(lock_of<EngineLock>) {
+        const auto gone = std::remove_if(warm_.begin(), warm_.end(), [&is_cold](PeerState* peer) {
+            engine_lock_is_held();
+            if (!is_cold(*peer)) return false;
+            peer->is_among_warm_ = false;
+            return true;
+        });
+        if (gone == warm_.end()) return;
+        warm_.erase(gone, warm_.end());
+        ++warm_version_;
     }
 
 private:
     std::vector<std::shared_ptr<PeerState>> all_ GUARDED_BY(lock_of<EngineLock>);
+    std::vector<PeerState*> warm_ GUARDED_BY(lock_of<EngineLock>);
+    std::uint64_t warm_version_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };
 
 }  // namespace rove

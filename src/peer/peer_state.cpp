@@ -28,6 +28,8 @@ void PeerState::meet(PeerIdentity as, NodeId back, std::shared_ptr<fabric::Link>
     back_ = back;
     lane_ = link->lane();
     link_ = std::move(link);
+    link_->set_holder(this);
+    frames_at_look_ = 0;
     hang_up_ = std::move(hang_up);
     meeting_.store(number, std::memory_order_relaxed);
 }
@@ -35,6 +37,7 @@ void PeerState::meet(PeerIdentity as, NodeId back, std::shared_ptr<fabric::Link>
 void PeerState::lose(Error why) {
     require(link_ != nullptr);
     if (!lost_) lost_ = std::move(why);
+    link_->warm();
 }
 
 bool PeerState::awaits_goodbye(TimePoint now) {
@@ -61,6 +64,7 @@ void PeerState::hang_up(const Error& why) {
 std::shared_ptr<fabric::Link> PeerState::end_meeting(DroppedBytes& dropped) {
     counters_ = all_counters();
     std::shared_ptr<fabric::Link> ended = std::exchange(link_, nullptr);
+    if (ended) ended->set_holder(nullptr);
     meeting_.store(0, std::memory_order_relaxed);
     lost_.reset();
     broken_since_.reset();

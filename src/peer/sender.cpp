@@ -45,6 +45,7 @@ Status Sender::send(PeerState& peer, Traffic traffic, wire::FrameHeader header, 
         return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
                     who(peer), outbox.bytes());
     outbox.push(header, extra, payload);
+    peer.link()->warm();
     if (is_sent_on(peer, header)) remember_sent_on(peer, header, SentOn::kWaits);
     wake_();
     return {};

@@ -52,6 +52,11 @@ struct EngineView {
         if (engine.fabric().has_streams()) return;
         while (progress(engine)) continue;
     }
+    // Peers that the leader looks at.
+    static std::size_t warm_peers(Engine& engine) {
+        const Hold hold(engine.lock());
+        return engine.peers().all().warm().size();
+    }
     // Threads that wait until they may send.
     static std::size_t waits_for_room(Engine& engine) {
         const Hold hold(engine.lock());

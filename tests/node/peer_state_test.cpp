@@ -188,6 +188,28 @@ TEST_F(PeerLife, WithItsLinkGoesAllThatTheOtherEndMayHaveForgotten) {
     EXPECT_TRUE(met().clear_way());
 }
 
+TEST(PeerState, IsQuietWhileNothingIsToBeDoneWithIt) {
+    Neighbours neighbours;
+    PeerState& peer = neighbours.add(2);
+    EXPECT_TRUE(peer.is_quiet());
+    peer.calls.parked.emplace();
+    EXPECT_FALSE(peer.is_quiet());
+    peer.calls.parked.reset();
+    peer.calls.set_waits_to_stage(true);
+    EXPECT_FALSE(peer.is_quiet());
+    peer.calls.set_waits_to_stage(false);
+    peer.sends.open_frame();
+    EXPECT_FALSE(peer.is_quiet());
+    peer.sends.close_frame(true);
+    EXPECT_TRUE(peer.is_quiet());
+    peer.outbox_of(fabric::Traffic::prompt).push({.kind = wire::Kind::ping}, {}, {});
+    EXPECT_FALSE(peer.is_quiet());
+    peer.outbox_of(fabric::Traffic::prompt).pop();
+    EXPECT_TRUE(peer.is_quiet());
+    peer.lose(Error(ErrorCode::disconnected, "it left"));
+    EXPECT_FALSE(peer.is_quiet());
+}
+
 TEST_F(PeerLife, ItsCountersAddUpOverAllLinks) {
     Neighbours neighbours;
     PeerState& peer = neighbours.add(2);

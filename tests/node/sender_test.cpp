@@ -58,6 +58,17 @@ TEST_F(SenderTest, WhatFindsNoRoomWaitsAndKeepsItsPlace) {
     EXPECT_EQ(sender_.waiting_bytes(), 0U);
 }
 
+TEST_F(SenderTest, APeerForWhichAFrameWaitsIsLookedAt) {
+    PeerState& peer = neighbours_.add(2);
+    fill(peer);
+    fabric::Link* const links[] = {peer.link().get()};
+    neighbours_.fabric()->cool(links);
+    ASSERT_TRUE(peer.link()->is_cold());
+    ASSERT_TRUE(sender_.send(peer, Traffic::calls, call_of(0, 9), {}, {}));
+    EXPECT_EQ(peer.outbox_of(Traffic::calls).count(), 2U);
+    EXPECT_FALSE(peer.link()->is_cold());
+}
+
 TEST_F(SenderTest, NothingIsSentToAPeerThatIsGone) {
     PeerState& peer = neighbours_.add(2);
     peer.lose(Error(ErrorCode::disconnected, "its cable was pulled"));
