@@ -5,6 +5,9 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "api/access.hpp"
+#include "engine_view.hpp"
+#include "node/core.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
