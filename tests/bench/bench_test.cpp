@@ -190,9 +190,10 @@ void expect_idle(const json& rows, std::size_t peers, const std::string& fabric)
                 static_cast<double>(peers), 1e-6);
     for (const auto& [mode, row] : found) {
         if (!mode.starts_with("each peer")) continue;
-        EXPECT_GT(row.at("bytes_per_peer").get<double>(), 0) << row;
         EXPECT_LT(row.at("bytes_per_peer").get<double>(), 64 << 20U) << row;
+        // Other processes that begin and end take a part in the pages of libraries, and give it back.
         if (mode == "each peer, at both ends, shared pages once") continue;
+        EXPECT_GT(row.at("bytes_per_peer").get<double>(), 0) << row;
         EXPECT_GE(row.at("descriptors_per_peer").get<double>(), 1) << row;  // the connection by which they met
         EXPECT_LT(row.at("descriptors_per_peer").get<double>(), 8) << row;
     }

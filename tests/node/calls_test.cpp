@@ -82,8 +82,9 @@ TEST_P(Calls, FailWithTheFunctionsOwnWords) {
         EXPECT_EQ(error.code(), ErrorCode::failed);
         EXPECT_STREQ(error.what(), "no luck with this");
     }
-    for (const char* const payload : {"", "x"}) {
-        const Error error = error_of([&] { (void)call("complain_without_a_word", payload); });
+    const Entry silent = Package::open(package("silent.c")).entry("fail_without_a_word");
+    for (const std::string_view payload : {"", "x"}) {
+        const Error error = error_of([&] { (void)peer_->call(silent, bytes(payload)).get(); });
         EXPECT_EQ(error.code(), ErrorCode::failed);
         EXPECT_STREQ(error.what(), "the function failed and did not say why");
     }

@@ -27,11 +27,6 @@ ROVE_ENTRY void complain(rove_here* here, const void* payload, size_t size) {
     rove_fail(here, text);
 }
 
-ROVE_ENTRY void complain_without_a_word(rove_here* here, const void* payload, size_t size) {
-    (void)payload;
-    rove_fail(here, size > 0 ? "" : NULL);
-}
-
 // Replies twice, then fails: the first end counts, and the others say so.
 ROVE_ENTRY void end_twice(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
