@@ -307,8 +307,8 @@ TEST(Trouble, GarbageOnTheControlConnectionEndsItAndHurtsNobody) {
     const Peer peer = node.connect(server.address());
     const Package basics = Package::open(package("basics.c"));
     const std::vector<std::string> garbage{std::string("\xff\xff\xff\xff too long", 13),
-                                           std::string("\x05\0\0\0hello", 9), std::string("\x05\0\0\0he", 6), std::string("\x01\0\0\0\xa0", 5),
-                                           std::string(5000, '\0')};
+                                           std::string("\x05\0\0\0hello", 9), std::string("\x05\0\0\0he", 6),
+                                           std::string("\x01\0\0\0\xa0", 5), std::string(5000, '\0')};
     for (const std::string& bytes_sent : garbage) {
         const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
         ASSERT_GE(socket, 0);
