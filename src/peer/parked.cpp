@@ -49,6 +49,13 @@ void Parked::has_come(TimePoint now) {
     }
 }
 
+bool Parked::may_be_lacked_once(TimePoint now) {
+    auto* const waits = std::get_if<ForCode>(&waits_);
+    if (waits == nullptr || std::exchange(waits->was_lacked, true)) return false;
+    waits->ask_again = now + kAskAgainAfter;
+    return true;
+}
+
 bool Parked::code_has_come() const {
     const auto* const waits = std::get_if<ForCode>(&waits_);
     return waits != nullptr && waits->has_come;

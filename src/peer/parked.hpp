@@ -53,6 +53,9 @@ public:
     void is_arriving(TimePoint now);
     // A form that runs here has arrived. If the call still cannot run, the code was evicted.
     void has_come(TimePoint now);
+    // Who was asked lacks it, perhaps in answer to the question of an earlier call whose code was evicted since. True: it is to be asked for once
+    // more, and will be after a while, unless it arrives before.
+    [[nodiscard]] bool may_be_lacked_once(TimePoint now);
     // It has arrived once, and is asked for again.
     [[nodiscard]] bool code_has_come() const;
     // Whether a question or an answer about code is about this one.
@@ -71,7 +74,7 @@ private:
         TimePoint since;
         NodeId asked = kNoNode, origin = kNoNode;
         std::optional<TimePoint> ask_again = {};
-        bool has_come = false;
+        bool has_come = false, was_lacked = false;
     };
     struct ForCache {
         TimePoint since;

@@ -184,6 +184,26 @@ TEST_F(CodeExchangeTest, ALackAfterAFormThatRunsEndsNoCall) {
     EXPECT_EQ(came.why_not(), nullptr) << "it has made way, and is asked for again";
 }
 
+// A call's image arrives, it runs, and the image is evicted before the lack of the other form is read. Then the next call has asked.
+TEST_F(CodeExchangeTest, ALackOfAnEarlierQuestionEndsNoCall) {
+    PeerState& peer = neighbours_.add(2);
+    const auto known = value_or_throw(PackageStore::from_manifest(package_->manifest_bytes()));
+    ASSERT_TRUE(cache_->add(known, false));
+    peer.code.sent.insert(package_->digest());
+    Parked& parked = peer.calls.parked.emplace();
+    parked.function = package_->function_ids()[0];
+    ASSERT_TRUE(parked.wait_for_code(Clock::now()));
+    exchange_.ask(&peer, parked, 2);
+    const auto need = extra_of<wire::NeedCode>(neighbours_.received_by(peer).front());
+    exchange_.on_lack(peer, frame(Kind::lack, 0, need));
+    EXPECT_EQ(parked.why_not(), nullptr);
+    EXPECT_FALSE(parked.wait_for_code(Clock::now())) << "its own answer is on its way";
+    EXPECT_TRUE(parked.wait_for_code(Clock::now() + 2 * kAskAgainAfter));
+    exchange_.on_lack(peer, frame(Kind::lack, 0, need));
+    ASSERT_NE(parked.why_not(), nullptr) << "it is lacked indeed";
+    EXPECT_EQ(parked.why_not()->code(), ErrorCode::unsupported);
+}
+
 TEST_F(CodeExchangeTest, APackageThatArrivesIsKnown) {
     PeerState& peer = neighbours_.add(2);
     const auto arrives = [&](std::uint32_t item, Bytes bytes) { this->arrives(peer, item, bytes); };
