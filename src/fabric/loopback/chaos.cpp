@@ -30,9 +30,9 @@ struct LateCredit {
 
 class ChaosLink final : public LoopbackLink {
 public:
-    ChaosLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Reception> reception, Board& board,
+    ChaosLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<BellAndBoard> bell_and_board, Board& board,
               std::vector<LoopbackLink*>& links, const ChaosOptions& options)
-        : LoopbackLink(std::move(exchange), std::move(reception), board, links),
+        : LoopbackLink(std::move(exchange), std::move(bell_and_board), board, links),
           options_(options),
           random_(options.seed) {}
     // Frames that were published before the link was closed arrive, as they do through a socket.
@@ -146,7 +146,7 @@ public:
     [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override {
         ChaosOptions options = options_;
         options.seed += 1000003 * opened_++;  // each link has its own random sequence
-        return std::make_unique<ChaosLink>(exchange_, reception_, own_board_, links_, options);
+        return std::make_unique<ChaosLink>(exchange_, bell_and_board_, own_board_, links_, options);
     }
     unsigned progress() override {
         unsigned events = LoopbackFabric::progress();

@@ -48,10 +48,10 @@ void Exchange::remove(std::uint64_t id) {
     landings_.erase(id);
 }
 
-LoopbackLink::LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Reception> reception, Board& board,
-                           std::vector<LoopbackLink*>& links)
+LoopbackLink::LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<BellAndBoard> bell_and_board,
+                           Board& board, std::vector<LoopbackLink*>& links)
     : own_(std::make_shared<Landing>()), exchange_(std::move(exchange)), board_(board), links_(links) {
-    own_->reception = std::move(reception);
+    own_->bell_and_board = std::move(bell_and_board);
     own_->place = board.give_place(*this).value();  // tests have fewer links
     randombytes_buf(&own_->region.owner, sizeof own_->region.owner);
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
@@ -107,7 +107,7 @@ bool LoopbackLink::peer_asleep() const {
 
 void LoopbackLink::wake_peer() {
     const std::uint32_t wanted = std::atomic_ref(remote_->region.asleep).exchange(0, std::memory_order_acq_rel);
-    Reception& there = *remote_->reception;
+    BellAndBoard& there = *remote_->bell_and_board;
     if ((wanted & kSetsBit) != 0 ? PlaceOnBoard(there.board, remote_->place).set() : wanted != 0) there.bell->ring();
 }
 
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Fabric>> LoopbackFabric::open(std::shared_ptr<Exchange> e
 }
 
 Result<std::unique_ptr<Link>> LoopbackFabric::open_link() {
-    return std::make_unique<LoopbackLink>(exchange_, reception_, own_board_, links_);
+    return std::make_unique<LoopbackLink>(exchange_, bell_and_board_, own_board_, links_);
 }
 
 bool LoopbackFabric::announce_sleep() {

@@ -37,7 +37,7 @@ private:
 };
 
 // What the links of one fabric share, and their peers use, which may outlive it.
-struct Reception {
+struct BellAndBoard {
     std::shared_ptr<Bell> bell;
     BoardMemory board{};
 };
@@ -45,7 +45,7 @@ struct Reception {
 // The memory that one end of a link owns and the other may use, for as long as either end exists.
 struct Landing {
     Region region{};
-    std::shared_ptr<Reception> reception;
+    std::shared_ptr<BellAndBoard> bell_and_board;
     std::uint32_t place = 0;  // of the other end, on the board
 };
 
@@ -63,7 +63,7 @@ private:
 
 class LoopbackLink : public Link {
 public:
-    LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Reception> reception, Board& board,
+    LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<BellAndBoard> bell_and_board, Board& board,
                  std::vector<LoopbackLink*>& links);
     ~LoopbackLink() override;
 
@@ -101,22 +101,22 @@ public:
 
     [[nodiscard]] std::string_view name() const override { return "loopback"; }
     [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override;
-    unsigned progress() override { return reception_->bell->take() ? 1 : 0; }
+    unsigned progress() override { return bell_and_board_->bell->take() ? 1 : 0; }
     [[nodiscard]] bool needs_progress() const override { return false; }
-    [[nodiscard]] std::vector<int> descriptors() const override { return {reception_->bell->descriptor()}; }
+    [[nodiscard]] std::vector<int> descriptors() const override { return {bell_and_board_->bell->descriptor()}; }
     [[nodiscard]] bool announce_sleep() override;
     void end_sleep() override;
 
 protected:
     LoopbackFabric(std::shared_ptr<Exchange> exchange, std::shared_ptr<Bell> bell)
         : exchange_(std::move(exchange)),
-          reception_(std::make_shared<Reception>(std::move(bell))),
-          own_board_(reception_->board) {
+          bell_and_board_(std::make_shared<BellAndBoard>(std::move(bell))),
+          own_board_(bell_and_board_->board) {
         board_ = &own_board_;
     }
 
     std::shared_ptr<Exchange> exchange_;
-    std::shared_ptr<Reception> reception_;
+    std::shared_ptr<BellAndBoard> bell_and_board_;
     Board own_board_;
     std::vector<LoopbackLink*> links_;  // open links; each removes itself
 };
