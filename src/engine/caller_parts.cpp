@@ -105,7 +105,7 @@ Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
         const wire::Part part{.number = sent.staged.number,
                               .offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(sent.payload.size())};
-        const std::uint32_t named = wire::naming(offset == 0 ? sent.handle : std::nullopt);
+        const std::uint32_t named = wire::handle_in_part(offset == 0 ? sent.handle : std::nullopt);
         return sender_.send(peer, Traffic::calls, {.kind = Kind::part, .handle = named, .node = peer.my_id()},
                             std::as_bytes(std::span(&part, 1)), piece);
     };

@@ -69,7 +69,7 @@ bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const
 }
 
 bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn& turn) {
-    const std::optional<std::uint32_t> named = wire::function_named(part.header);
+    const std::optional<std::uint32_t> named = wire::function_in_part(part.header);
     const auto first = wire::copy_of<wire::Part>(part.extra);
     if (!wire::wrong_part(first, part.payload.size(), /*among_calls=*/true).empty())
         return false;  // PayloadParts says what
@@ -150,6 +150,7 @@ Gathering::Next Gathering::next(rove_here& here) noexcept {
         return wait_for_next(here);
     } catch (const std::bad_alloc&) {
         const Hold hold(all_.beside_.lead.mutex());
+        if (state_ != State::reading) return state_ == State::called ? Next::call : Next::over;
         link_->break_with(no_memory());
         return end(State::over);
     }

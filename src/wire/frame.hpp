@@ -59,7 +59,7 @@ struct FrameHeader {
     Kind kind = Kind::none;
     std::uint8_t flags = 0;
     std::uint32_t handle =
-        0;  // call: function; part: naming(); bind: the handle assigned; reply: the node that answered
+        0;  // call: function; part: handle_in_part(); bind: the handle assigned; reply: the node that answered
     std::uint32_t generation =
         0;                    // the caller's slot's, so that a late reply is recognised; batch: bytes of one payload
     NodeId node = kNoNode;    // call: the node that made it; others: the destination
@@ -237,10 +237,10 @@ struct Part {
 static_assert(sizeof(Part) == 16);
 // The first part of a payload names the function that the call will be for, so that it can begin before the call has arrived: its header's
 // `handle` is one more than that function's; 0: it names none.
-[[nodiscard]] constexpr std::uint32_t naming(std::optional<std::uint32_t> function) {
+[[nodiscard]] constexpr std::uint32_t handle_in_part(std::optional<std::uint32_t> function) {
     return function ? *function + 1 : 0;
 }
-[[nodiscard]] constexpr std::optional<std::uint32_t> function_named(const FrameHeader& part) {
+[[nodiscard]] constexpr std::optional<std::uint32_t> function_in_part(const FrameHeader& part) {
     return part.handle != 0 ? std::optional(part.handle - 1) : std::nullopt;
 }
 inline constexpr std::size_t kPartBytesMax = 64 * 1024;  // the receiver copies one while the next is written
