@@ -8,7 +8,8 @@
 namespace rove {
 namespace {
 
-// So many are looked at in each turn, however quiet they are: that costs less than to learn of their frames otherwise.
+// Where no more than this many are looked at in each turn, they stay so, however quiet they are: to learn of their frames by the board would
+// cost more.
 constexpr std::size_t kWarmMax = 4;
 
 }  // namespace

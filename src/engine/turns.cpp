@@ -9,7 +9,7 @@ namespace rove {
 namespace {
 
 // Peers that share memory ring one bell and have one board, and one of them could take from these what another has written there: a frame is seen
-// this soon without. For as long a link has been quiet that is cold.
+// this soon without. A link over which nothing has come or gone for this long is cold.
 constexpr auto kSleepMax = std::chrono::milliseconds(100);
 // How long streams wait for a leader that is busy, or reads.
 constexpr auto kProgressEvery = std::chrono::microseconds(200);

@@ -7,7 +7,7 @@ MayBeCold::~MayBeCold() {
 }
 
 void MayBeCold::warm_rarely() noexcept {
-    lists_->has_warmed(*this);
+    lists_->note_warmed(*this);
     announce_cold(false);
 }
 
@@ -27,7 +27,7 @@ void ColdLinks::add(MayBeCold& link) {
     link.announce_cold(true);
 }
 
-void ColdLinks::has_warmed(MayBeCold& link) noexcept {
+void ColdLinks::note_warmed(MayBeCold& link) noexcept {
     take_out(cold_, link);
     warmed_.push_back(&link);
     link.listed_at_ = warmed_.size() - 1;

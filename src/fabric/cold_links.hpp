@@ -76,7 +76,7 @@ public:
 
 private:
     friend class MayBeCold;
-    void has_warmed(MayBeCold& link) noexcept;
+    void note_warmed(MayBeCold& link) noexcept;
     static void take_out(std::vector<MayBeCold*>& list, const MayBeCold& link) noexcept;
 
     std::vector<MayBeCold*> cold_, warmed_;

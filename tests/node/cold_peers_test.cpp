@@ -1,13 +1,16 @@
 // Peers that have been quiet, which an engine does not look at until something comes from them: nothing of what they send is missed.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "../api/nodes.hpp"
 #include "../seed.hpp"
 #include "engine_view.hpp"
+#include "fabric/board.hpp"
 #include "node/core.hpp"
 #include "soon.hpp"
 
@@ -101,6 +104,32 @@ TEST_P(ColdPeers, NoneIsForgottenWheneverItCalls) {
         });
     for (std::thread& each : threads) each.join();
     EXPECT_EQ(answered, kCalls * static_cast<int>(kMany));
+}
+
+// ---- whoever has a place on a board can write all of it
+
+class ColdPeersInMemory : public ColdPeers {
+protected:
+    // The summaries of all boards that this process has mapped: its nodes' own, and their peers'.
+    static std::vector<std::uint64_t*> summaries() {
+        std::vector<std::uint64_t*> found;
+        std::ifstream maps("/proc/self/maps");
+        for (std::string line; std::getline(maps, line);)
+            if (line.find("rove-board") != std::string::npos)
+                found.push_back(&reinterpret_cast<fabric::BoardMemory*>(std::stoull(line, nullptr, 16))->summary);
+        return found;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Fabrics, ColdPeersInMemory, testing::Values(kShm), fabric_name);
+
+TEST_P(ColdPeersInMemory, AreServedThoughSomebodyClearsTheirBits) {
+    const std::vector<std::uint64_t*> cleared = summaries();
+    ASSERT_GE(cleared.size(), kMany);
+    const std::jthread clears([&cleared](const std::stop_token& stop) {
+        while (!stop.stop_requested())
+            for (std::uint64_t* const each : cleared) std::atomic_ref(*each).store(0);
+    });
+    for (const Peer& each : peers_) EXPECT_EQ(each.sync(within(std::chrono::seconds(20)), fn<add>, 3, 4), 7);
 }
 
 }  // namespace
