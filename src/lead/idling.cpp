@@ -24,27 +24,33 @@ constexpr unsigned kSpinTurnsFrugal = 64;
 
 // Spins, then yields, then sleeps; returns when there may be something to do. Spinning is right while no other thread wants the core,
 // because the thread that is waited for then runs on another: if another thread ran during the yields, the next spin is half as long;
-// otherwise it may be longer.
+// otherwise it may be longer. After a sleep in which nothing
+// came, it is nobody's answer that is waited for, and the leader sleeps again at once: where it looks every millisecond because no bell announces
+// what it waits for, spinning took a tenth of a core from the thread that makes it (a compiler).
 void Idling::wait(LeadTurn& turn, Deadline deadline) {
     duties_.await_signals(turn);
     if (look_for_room(turn)) return;
-    const bool arrived = spin(turn);
-    if (baton_.lost(turn.baton) || arrived || waiting_ == Waiting::latency) return;
-    if (waiting_ == Waiting::balanced) {
-        bool core_wanted = false;
-        const TimePoint begin = Clock::now();
-        for (TimePoint now = begin; now - begin < kYieldFor && !(deadline && now >= *deadline);) {
-            const bool something = yield(turn);
-            if (baton_.lost(turn.baton)) return;
-            const TimePoint then = std::exchange(now, Clock::now());
-            core_wanted = core_wanted || now - then > kYieldAlone;
-            if (!something) continue;
-            spin_turns_ =
-                core_wanted ? std::max(spin_turns_ / 2, kSpinTurnsMin) : std::min(spin_turns_ * 2, kSpinTurnsMax);
-            return;
-        }
+    if (!turn.slept_in_vain || waiting_ == Waiting::latency) {
+        const bool arrived = spin(turn);
+        if (baton_.lost(turn.baton) || arrived || waiting_ == Waiting::latency) return;
+        if (waiting_ == Waiting::balanced && yield_for_a_while(turn, deadline)) return;
     }
     if (!deadline || *deadline > Clock::now()) sleep(turn, deadline);
+}
+
+bool Idling::yield_for_a_while(LeadTurn& turn, const Deadline& deadline) {
+    bool core_wanted = false;
+    const TimePoint begin = Clock::now();
+    for (TimePoint now = begin; now - begin < kYieldFor && !(deadline && now >= *deadline);) {
+        const bool something = yield(turn);
+        if (baton_.lost(turn.baton)) return true;
+        const TimePoint then = std::exchange(now, Clock::now());
+        core_wanted = core_wanted || now - then > kYieldAlone;
+        if (!something) continue;
+        spin_turns_ = core_wanted ? std::max(spin_turns_ / 2, kSpinTurnsMin) : std::min(spin_turns_ * 2, kSpinTurnsMax);
+        return true;
+    }
+    return false;
 }
 
 // Used while frames wait for room: a peer returns credit bank by bank, without a wake-up. True: check again.
@@ -100,7 +106,7 @@ void Idling::sleep(LeadTurn& turn, Deadline deadline) {
         baton_.fall_asleep();
         {
             const Unlocked free(turn.lock);
-            wakes_.sleep(deadline);
+            turn.slept_in_vain = wakes_.sleep(deadline) == std::cv_status::timeout;
         }
         wakes_.tell(baton_.wake_up());
         if (!baton_.resume(turn.baton)) return;

@@ -30,7 +30,11 @@ public:
     // Called after a step that handled that many things. If it handled none, waits until there may be something to do, or until the
     // deadline.
     void after(unsigned handled, LeadTurn& turn, const Deadline& deadline) REQUIRES(lock_of<EngineLock>) {
-        if (handled > 0) return (void)(crowded_steps_ = 0);
+        if (handled > 0) {
+            crowded_steps_ = 0;
+            turn.slept_in_vain = false;
+            return;
+        }
         ++steps_in_vain_;
         if (!baton_.lost(turn.baton) && !(deadline && Clock::now() >= *deadline)) wait(turn, deadline);
     }
@@ -46,6 +50,8 @@ private:
     [[nodiscard]] bool look_for_room(LeadTurn& turn) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool look_unlocked(LeadTurn& turn, unsigned turns) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool yield(LeadTurn& turn) REQUIRES(lock_of<EngineLock>);
+    // The same result, after as many yields as one wait has.
+    [[nodiscard]] bool yield_for_a_while(LeadTurn& turn, const Deadline& deadline) REQUIRES(lock_of<EngineLock>);
     void sleep(LeadTurn& turn, Deadline deadline) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool is_wanted() const { return wakes_.was_woken() || mutex_.is_wanted(); }
 

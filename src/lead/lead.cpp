@@ -39,6 +39,7 @@ void Lead::take(Turn& turn) {
     if (whom.sleeper) fabric_->end_sleep();
     wakes_.tell(whom);
     turn.awaited = std::exchange(spare_awaited_, {});
+    turn.slept_in_vain = false;
 }
 
 void Lead::give(Turn& turn) {

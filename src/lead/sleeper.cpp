@@ -32,16 +32,17 @@ Status Sleeper::open(const std::vector<int>& descriptors) {
     return {};
 }
 
-void Sleeper::sleep(std::optional<TimePoint> deadline) {
+std::cv_status Sleeper::sleep(std::optional<TimePoint> deadline) {
     int timeout_ms = -1;
     if (deadline) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
         timeout_ms = static_cast<int>(std::clamp<long>(left, 0, 3'600'000));
     }
     std::array<epoll_event, 8> events{};
-    (void)epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
+    const int ready = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
     std::uint64_t kicks = 0;
     (void)!read(event_, &kicks, sizeof kicks);  // forgets the kicks that ended this sleep
+    return ready == 0 ? std::cv_status::timeout : std::cv_status::no_timeout;
 }
 
 void Sleeper::kick() noexcept {

@@ -4,6 +4,7 @@
 // sleep. It may end just one: Baton::wake_up says whether the thread that wakes must kick again for others.
 #pragma once
 
+#include <condition_variable>
 #include <optional>
 #include <vector>
 
@@ -19,8 +20,8 @@ public:
     Sleeper(const Sleeper&) = delete;
 
     [[nodiscard]] Status open(const std::vector<int>& descriptors);
-    // Sleeps until a descriptor is readable, a kick, or the deadline (none: for ever).
-    void sleep(std::optional<TimePoint> deadline);
+    // Sleeps until a descriptor is readable, a kick, or the deadline (none: for ever): timeout.
+    std::cv_status sleep(std::optional<TimePoint> deadline);
     // Ends the current or the next sleep. Callable from any thread; async-signal-safe.
     void kick() noexcept;
 

@@ -20,8 +20,9 @@ namespace rove {
 struct LeadTurn {
     HeldLock& lock;
     Baton::Turn baton;
-    AwaitedSignals awaited{};  // the signals that it spins on
-    bool holds_back = false;   // it waits for a short time, in which functions are left to other threads
+    AwaitedSignals awaited{};    // the signals that it spins on
+    bool slept_in_vain = false;  // nothing has happened since it slept until its time was over: it sleeps again at once
+    bool holds_back = false;     // it waits for a short time, in which functions are left to other threads
     LargeQueue::Place* large_beneath = nullptr;  // a place that this thread keeps while it waits
     [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
 };

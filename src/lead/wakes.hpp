@@ -54,8 +54,8 @@ public:
     [[nodiscard]] bool was_woken() const { return attention_.load(std::memory_order_relaxed); }
     // The same flag, to be read while spinning.
     [[nodiscard]] const std::atomic<bool>& attention() const { return attention_; }
-    // Called without the lock.
-    void sleep(Deadline deadline) { sleeper_.sleep(deadline); }
+    // Called without the lock. timeout: nothing has ended the sleep before the deadline.
+    std::cv_status sleep(Deadline deadline) { return sleeper_.sleep(deadline); }
 
     // ---- waiting. timeout: the deadline has passed.
     // Waits for something to happen.

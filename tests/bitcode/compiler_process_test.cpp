@@ -132,6 +132,15 @@ TEST_F(CompilerProcessTest, TheCompilersProcessIsBegunAnewIfItHasNoMemoryForAQue
     EXPECT_NE(compiler_of_this_process(), first);
 }
 
+// Ctrl-C is for the programs of a terminal's group. Processors are shared out between sessions, and the two work on one thing.
+TEST_F(CompilerProcessTest, TheCompilersProcessIsInTheProgramsSessionAndNotInItsGroup) {
+    EXPECT_EQ(why_not(with_types(10)), "");
+    const pid_t compiler = compiler_of_this_process();
+    ASSERT_GT(compiler, 0);
+    EXPECT_EQ(getsid(compiler), getsid(0));
+    EXPECT_EQ(getpgid(compiler), compiler);
+}
+
 // Neither wait() nor SIGCHLD of the program reports it.
 TEST_F(CompilerProcessTest, TheCompilersProcessIsNoChildOfTheProgram) {
     EXPECT_EQ(why_not(with_types(10)), "");

@@ -16,22 +16,24 @@ using std::chrono::milliseconds;
 
 class IdlingTest : public testing::Test, protected LeadDuties {
 protected:
-    // One step in which so much was done, as a leader's, with this long until its deadline. Gives how long that took.
+    // One step of a leader's turn in which so much was done, with this long until its deadline. Gives how long that took.
     Clock::duration step(unsigned handled, milliseconds time, Waiting waiting = Waiting::frugal) {
         Hold hold(mutex_);
         idling_.open(fabric_, waiting);
-        LeadTurn turn{.lock = hold.lock(), .baton = {.own = false}};
+        LeadTurn turn{.lock = hold.lock(), .baton = {.own = false}, .slept_in_vain = slept_in_vain_};
         wakes_.tell(baton_.take(turn.baton));
         baton_.begin_step(turn.baton);
         const TimePoint begin = Clock::now();
         idling_.after(handled, turn, begin + time);
         const Clock::duration took = Clock::now() - begin;
+        slept_in_vain_ = turn.slept_in_vain;
         wakes_.tell(baton_.give(turn.baton));
         return took;
     }
 
     LeadRest rest_;
     bool waits_for_room_ = false;
+    bool slept_in_vain_ = false;
     unsigned woke_up_ = 0;
     NoFabric fabric_;
     EngineLock mutex_;
@@ -90,6 +92,30 @@ TEST_F(IdlingTest, AKickEndsItsSleep) {
     });
     EXPECT_LT(step(0, std::chrono::seconds(20)), std::chrono::seconds(10));
     other.join();
+}
+
+TEST_F(IdlingTest, AfterASleepInVainItSleepsAgainAtOnce) {
+    fabric_.is_asked = true;
+    const auto looks = [this](unsigned handled, Waiting waiting) {
+        const int before = fabric_.looks;
+        (void)step(handled, milliseconds(3), waiting);
+        return fabric_.looks - before;
+    };
+    for (const Waiting waiting : {Waiting::frugal, Waiting::balanced}) {
+        EXPECT_GT(looks(0, waiting), 0) << "something may come soon";
+        EXPECT_EQ(looks(0, waiting), 0) << "nothing has come";
+        (void)looks(1, waiting);
+        EXPECT_GT(looks(0, waiting), 0) << "something has";
+        std::thread other([this, slept = fabric_.sleeps.load()] {
+            EXPECT_TRUE(soon([this, slept] { return fabric_.sleeps > slept; }));
+            wakes_.wake_unlocked();
+        });
+        (void)step(0, std::chrono::seconds(20), waiting);
+        other.join();
+        wakes_.begin_work();
+        EXPECT_GT(looks(0, waiting), 0) << "somebody has ended the sleep";
+        (void)looks(1, waiting);
+    }
 }
 
 TEST_F(IdlingTest, ForLatencyItNeverSleeps) {

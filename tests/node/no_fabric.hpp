@@ -18,8 +18,11 @@ public:
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link() override {
         return fail(ErrorCode::unsupported, "there are no links");
     }
-    unsigned progress() override { return 0; }
-    [[nodiscard]] bool needs_progress() const override { return false; }
+    unsigned progress() override {
+        ++looks;
+        return 0;
+    }
+    [[nodiscard]] bool needs_progress() const override { return is_asked; }
     [[nodiscard]] std::vector<int> descriptors() const override { return {}; }
     [[nodiscard]] bool announce_sleep() override {
         ++sleeps;
@@ -27,6 +30,8 @@ public:
     }
     void end_sleep() override {}
     std::atomic<int> sleeps{0};
+    bool is_asked = false;  // by those that look for what has come
+    int looks = 0;
 };
 
 class NoLink : public fabric::Link {

@@ -92,7 +92,9 @@ namespace {
     bool done = socket >= 0 && nothing >= 0;
     for (int number = 0; done && number < 3; ++number) done = syscall(SYS_dup3, nothing, number, 0) >= 0;
     done = done && syscall(SYS_dup3, socket, 3, 0) >= 0 && syscall(SYS_close_range, 4U, ~0U, 0) == 0;
-    if (done) (void)syscall(SYS_setsid);  // Ctrl-C in a terminal must not end it
+    // Ctrl-C in a terminal must not end it. It stays in this session, because Linux shares the processors out between sessions (autogroups):
+    // a leader that yields would not yield to it, and would keep it from work for a tenth of its time.
+    if (done) (void)syscall(SYS_setpgid, 0, 0);
     if (done) (void)syscall(SYS_chdir, "/");
     if (done) (void)syscall(SYS_execve, beginning.program, beginning.arguments.data(), environ);
     beginning.error = errno;
