@@ -278,6 +278,16 @@ protected:
         pause();
         return held;
     }
+    // What a call of a short function answered. Where both threads' functions end at different times, three packages may be in use at once,
+    // and there is no place for another: then it is called again.
+    int result_of(RawCall& call, int number) {
+        for (;;) try {
+                return as<int>(call.get());
+            } catch (const Error& error) {
+                if (error.code() != ErrorCode::overloaded) throw;
+                call = client_of_its_own().call(entry(number), bytes_of(kShort));
+            }
+    }
     Server server_{GetParam(), {{"--known-packages", "3", "--threads", "2"}, [](NodeOptions& options) {
                                     options.packages_max = 3;
                                     options.threads = 2;
@@ -295,15 +305,6 @@ TEST_P(CodeOfWaitingCalls, IsAskedForAgain) {
     pause();
     RawCall second = client_of_its_own().call(entry(3), bytes_of(kShort));
     for (RawCall& each : held) (void)each.get();
-    // Where both threads' functions end at different times, three packages may be in use at once, and there is no place for another.
-    const auto result_of = [&](RawCall& call, int number) {
-        for (;;) try {
-                return as<int>(call.get());
-            } catch (const Error& error) {
-                if (error.code() != ErrorCode::overloaded) throw;
-                call = client_of_its_own().call(entry(number), bytes_of(kShort));
-            }
-    };
     EXPECT_EQ(result_of(first, 2), 2);
     EXPECT_EQ(result_of(second, 3), 3);
 }
@@ -320,7 +321,7 @@ TEST_P(CodeOfWaitingCalls, IsFoundByAHandleThatWasForgottenMeanwhile) {
     for (RawCall& each : held) (void)each.get();
     EXPECT_EQ(as<int>(waits.get()), 1);
     for (int number = 2; number < 8; ++number)
-        EXPECT_EQ(as<int>(crowd[static_cast<std::size_t>(number - 2)].get()), number);
+        EXPECT_EQ(result_of(crowd[static_cast<std::size_t>(number - 2)], number), number);
 }
 
 // ---- interfaces
