@@ -32,6 +32,7 @@ constexpr unsigned kTellersMax = 8;
 void Engine::each_second() {
     const Hold hold(lock());
     runner_.code().let_go();
+    turns_.look_for_missed();
     warn_of_deadlocks();
 }
 

@@ -11,6 +11,8 @@ namespace {
 // Peers that share memory ring one bell and have one board, and one of them could take from these what another has written there: a frame is seen
 // this soon without. A link over which nothing has come or gone for this long is cold.
 constexpr auto kSleepMax = std::chrono::milliseconds(100);
+// How often a leader with nothing else to do looks whether senders that have begun a payload go on (Staging).
+constexpr auto kStagingLook = std::chrono::milliseconds(100);
 // How long streams wait for a leader that is busy, or reads.
 constexpr auto kProgressEvery = std::chrono::microseconds(200);
 // The number of steps after which a fabric progresses even if its links do not need it: it may have connections to open and close.
@@ -113,7 +115,8 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
     rest.restless = (local_.parked() && !local_.parked()->waits_for_thread()) || !rooms_.is_empty() || must_wait;
     rest.pending = (!local_.is_empty() && !local_.parked() && turn.runs_functions()) || left_.has_any();
     rest.pending = rest.pending || fabric_->may_have_warmed();
-    if (fabric_->has_cold_on_board()) no_later(Clock::now() + kSleepMax);
+    // Whoever is idle looks every second (look_for_missed).
+    bool others_may_take_bells = fabric_->has_cold_on_board();
     for (PeerState* const peer : peers_.all().warm()) {
         if (!peer->link()) continue;
         const bool ended = peer->link()->broken() != nullptr;
@@ -125,13 +128,26 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
         rest.pending = rest.pending || peer->lost() ||
                        (!must_wait && peer->link()->pending(takes_calls(*peer) && turn.runs_functions()));
         if (turn.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->calls.parked);
-        if (!peer->link()->by_messages() || !peer->calls.staged.is_empty()) no_later(Clock::now() + kSleepMax);
+        others_may_take_bells = others_may_take_bells || !peer->link()->by_messages();
+        if (!peer->calls.staged.is_empty()) no_later(Clock::now() + kStagingLook);
     }
+    if (others_may_take_bells && !turn.is_idle()) no_later(Clock::now() + kSleepMax);
     rest.pending = rest.pending || (own_calls_.has_ends_to_tell() && turn.runs_functions() && !ThreadRuns::is_deep());
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = own_calls_.first_deadline()) no_later(*first);
     if (const auto due = absent_.drop_due()) no_later(*due);
     return rest;
+}
+
+void Turns::look_for_missed() {
+    fabric_->look_at_cold();
+    const bool missed =
+        fabric_->may_have_warmed() || std::ranges::any_of(peers_.all().warm(), [](const PeerState* peer) {
+            engine_lock_is_held();
+            return peer->link() && !peer->link()->by_messages() &&
+                   (peer->lost() || peer->link()->pending(takes_calls(*peer)));
+        });
+    if (missed) lead_.wake();
 }
 
 void Turns::woke_up() {

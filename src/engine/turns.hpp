@@ -64,6 +64,9 @@ public:
 
     // Whether there is anything for a leader to do but that peer's calls, which it reads itself (Gathering).
     [[nodiscard]] bool others_wait(const PeerState& read, TimePoint now) REQUIRES(lock_of<EngineLock>);
+    // To be called every second: wakes the leader if a frame waits whose bell, or whose bit on the board, somebody else has taken back, because peers
+    // that share memory share these. While the node is idle its leader does not look by itself.
+    void look_for_missed() REQUIRES(lock_of<EngineLock>);
     // The next turn asks the fabric to make progress.
     void progress_soon() REQUIRES(lock_of<EngineLock>) { progress_in_ = 1; }
 

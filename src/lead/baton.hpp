@@ -14,6 +14,8 @@
 //     if none of them does.
 //   - While a function runs, the leader is watched: by a follower; without followers, by a thread that waits; without both, by the
 //     standby thread, which runs no functions itself and is therefore always available (in nodes that run functions side by side).
+//   - The follower on watch rests only while the leader sleeps for long, and the standby thread only while another thread can lead: the step that ends
+//     that returns it.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +30,8 @@ public:
         bool waiting = false;   // all threads that wait
         bool follower = false;  // one of the followers
         bool sleeper = false;   // the thread that sleeps as the leader, or did until it lost the lead
+        bool watch = false;     // the follower on watch, which rests: it is to look as often as usual
+        bool standby = false;   // the standby thread, which rests: no other thread can lead
     };
     // One thread's turn at the lead.
     struct Turn {
@@ -81,13 +85,15 @@ public:
     [[nodiscard]] bool may_sleep(const Turn& turn) const { return turn.changes == changes_; }
     // Called before the leader releases the lock with nothing to do: it spins, yields or makes way.
     void pause() { idle_ = true; }
-    void fall_asleep() {
+    // `for_long`: nothing has happened for some time, and nothing is due soon.
+    void fall_asleep(bool for_long) {
         idle_ = asleep_ = true;
+        asleep_for_long_ = for_long;
         ++sleeping_;
     }
     // Called before resume(). Other threads may be asleep, too: the leader, and threads that have lost the lead and not woken yet. The wake
     // that this thread has consumed may have been meant for them.
-    Tell wake_up() { return {.sleeper = --sleeping_ > 0}; }
+    Tell wake_up() { return {.sleeper = --sleeping_ > 0, .watch = std::exchange(watch_rests_, false)}; }
     // Called after pause() or fall_asleep(), with the lock again. False: the lead was lost.
     [[nodiscard]] bool resume(const Turn& turn) {
         if (lost(turn)) return false;
@@ -139,9 +145,10 @@ public:
         if (quiet) ++quiet_;
         return tell;
     }
-    void end_await(bool quiet) {
+    Tell end_await(bool quiet) {
         if (quiet) --quiet_;
         --waiting_;
+        return {.standby = !has_others() && std::exchange(standby_rests_, false)};
     }
 
     // The thread's wait is over, or its time is. It may have been woken because the lead is free, and quiet threads have left the lead to
@@ -165,14 +172,23 @@ public:
         ++followers_;
         return !std::exchange(watched_, true);
     }
+    // Called by the follower on watch before it waits. True: the leader sleeps for long, so the thread rests until it is told that the sleeper is
+    // awake, which is also woken when another thread takes the lead. Without that it would wake 100 times a second for nothing; where the
+    // leader sleeps for a short time, the call that wakes it would pay for two threads that wake.
+    [[nodiscard]] bool rest_watch() {
+        watch_rests_ = leader_sleeps() && asleep_for_long_;
+        return watch_rests_;
+    }
     Tell end_follow(bool watched) {
         Tell tell;
         if (watched) {
             watched_ = false;
+            watch_rests_ = false;
             tell.follower = followers_ > 1;  // another one keeps watch
         }
         --followers_;
         tell.waiting = followers_ == 0 && waiting_ > 0;  // one of them keeps watch
+        tell.standby = !has_others() && std::exchange(standby_rests_, false);
         return tell;
     }
     // The thread ends.
@@ -201,6 +217,11 @@ public:
     }
     // Called by the standby thread, which is neither a follower nor waits: whether any other thread can lead.
     [[nodiscard]] bool has_others() const { return followers_ > 0 || waiting_ > 0; }
+    // Called by the standby thread before it waits. True: others can lead, so it rests until it is told that none can.
+    [[nodiscard]] bool rest_standby() {
+        standby_rests_ = has_others();
+        return standby_rests_;
+    }
 
     // ---- the current state
     [[nodiscard]] bool is_led() const { return leading_; }
@@ -222,10 +243,13 @@ private:
     bool yields_ = false;       // the leader leaves the lead to a thread that waits: an own one, or a quiet one
     bool quiet_leads_ = false;  // the leader takes replies only
     bool idle_ = false;         // the leader has released the lock and has nothing to do: it spins, yields or sleeps
-    bool asleep_ = false;       // it sleeps
-    bool offered_ = false;      // no thread leads; a follower has been woken to take the lead
+    bool asleep_ = false;       // it sleeps …
+    bool asleep_for_long_ = false;   // … and nobody expects it to wake soon
+    bool offered_ = false;           // no thread leads; a follower has been woken to take the lead
     bool offered_for_long_ = false;  // the offer is for a function that runs long
     bool watched_ = false;           // a follower keeps watch
+    bool watch_rests_ = false;       // … and rests until the leader is awake
+    bool standby_rests_ = false;     // the standby thread waits until no other thread can lead
     bool waiter_watches_ = false;    // a thread that waits keeps watch
     int sleeping_ = 0;               // threads asleep: the leader, and some that were woken because they lost the lead
     int waiting_ = 0;                // threads that wait and do not lead …

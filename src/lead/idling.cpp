@@ -30,7 +30,7 @@ constexpr unsigned kSpinTurnsFrugal = 64;
 void Idling::wait(LeadTurn& turn, Deadline deadline) {
     duties_.await_signals(turn);
     if (look_for_room(turn)) return;
-    if (!turn.slept_in_vain || waiting_ == Waiting::latency) {
+    if (!turn.in_vain_since || waiting_ == Waiting::latency) {
         const bool arrived = spin(turn);
         if (baton_.lost(turn.baton) || arrived || waiting_ == Waiting::latency) return;
         if (waiting_ == Waiting::balanced && yield_for_a_while(turn, deadline)) return;
@@ -103,11 +103,14 @@ void Idling::sleep(LeadTurn& turn, Deadline deadline) {
     if (rest.until) no_later(*rest.until);
     if (quiet && !rest.pending && baton_.may_sleep(turn.baton) && !wakes_.was_woken()) {
         if (rest.restless) no_later(Clock::now() + kShortSleep);
-        baton_.fall_asleep();
-        {
+        const TimePoint begin = Clock::now();
+        if (!turn.is_idle()) no_later(begin + kIdleAfter);  // and then for long
+        baton_.fall_asleep(/*for_long=*/turn.is_idle() && (!deadline || *deadline - begin >= kIdleAfter));
+        const bool in_vain = [&]() REQUIRES(lock_of<EngineLock>) {
             const Unlocked free(turn.lock);
-            turn.slept_in_vain = wakes_.sleep(deadline) == std::cv_status::timeout;
-        }
+            return wakes_.sleep(deadline) == std::cv_status::timeout;
+        }();
+        turn.in_vain_since = in_vain ? turn.in_vain_since.value_or(begin) : std::optional<TimePoint>();
         wakes_.tell(baton_.wake_up());
         if (!baton_.resume(turn.baton)) return;
     }

@@ -32,7 +32,7 @@ public:
     void after(unsigned handled, LeadTurn& turn, const Deadline& deadline) REQUIRES(lock_of<EngineLock>) {
         if (handled > 0) {
             crowded_steps_ = 0;
-            turn.slept_in_vain = false;
+            turn.in_vain_since.reset();
             return;
         }
         ++steps_in_vain_;

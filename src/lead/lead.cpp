@@ -11,10 +11,9 @@ namespace {
 // How often the thread on watch checks the leader. A function is long when two checks have seen it, so after one to two of these intervals.
 // 2,000 checks a second cost 0.5 % of a core, and each displaces a spinning leader for 3 us at most.
 constexpr auto kWatchEvery = code::Pace::kShort;
-// The same while the leader sleeps. Waking the watching thread with the leader would cost the call that wakes it; this costs 0.1 % of a
-// core.
+// The same while the leader sleeps, before it sleeps for long: waking the watching thread with the leader would cost the call that wakes it.
 constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
-// How often the standby thread checks whether any other thread can lead. It is seldom needed: 20 times a second.
+// How often the standby thread checks whether another thread can lead again, after none could.
 constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 // How often a thread that polls checks whether another one still leads. Nothing wakes it when that changes, or when
 // interrupt() is called, which may be in a signal handler.
@@ -39,7 +38,7 @@ void Lead::take(Turn& turn) {
     if (whom.sleeper) fabric_->end_sleep();
     wakes_.tell(whom);
     turn.awaited = std::exchange(spare_awaited_, {});
-    turn.slept_in_vain = false;
+    turn.in_vain_since.reset();
 }
 
 void Lead::give(Turn& turn) {
@@ -131,8 +130,12 @@ void Lead::keep_watch(Lock& lock) {
     Lookout::Seen seen = Lookout(baton_).begin();
     TimePoint next = next_look(std::nullopt);
     while (!stopping_) {
-        const bool due = wakes_.await_lead(lock, next) == std::cv_status::timeout;
-        if (due) next = next_look(std::nullopt);
+        bool due = false;
+        if (baton_.rest_watch())
+            wakes_.rest_watch(lock);
+        else
+            due = wakes_.await_lead(lock, next) == std::cv_status::timeout;
+        if (due || Clock::now() >= next) next = next_look(std::nullopt);
         switch (Lookout(baton_).by_follower(seen, threads_ > 1 && duties_.runs_function(), due)) {
             case Lookout::Look::stay: break;
             case Lookout::Look::take: return;
@@ -151,7 +154,7 @@ void Lead::stand_by(Lock& lock) {
     Turn turn{.lock = lock, .baton = {.own = true, .quiet = true}};
     Lookout::Seen seen;
     while (!stopping_) {
-        (void)wakes_.await_end(lock, Clock::now() + kStandbyEvery);
+        (void)wakes_.await_end(lock, baton_.rest_standby() ? std::nullopt : Deadline(Clock::now() + kStandbyEvery));
         const Lookout::Look look =
             stopping_ ? Lookout::Look::stay : Lookout(baton_).by_standing_by(seen, duties_.runs_function());
         if (look == Lookout::Look::stay) continue;

@@ -158,7 +158,7 @@ void Lead::wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) {
         untold = false;
         watches = threads_ > 1 && baton_.begin_watch_waiting(watches);
         (void)wakes_.await_change(turn.lock, watches ? next_look(deadline) : deadline);
-        baton_.end_await(quiet);
+        wakes_.tell(baton_.end_await(quiet));
         if (watches) watch_waiting(seen);
     }
     if (watches) wakes_.tell(baton_.end_watch_waiting());

@@ -16,14 +16,20 @@
 
 namespace rove {
 
+// How long a leader has slept in vain before its node counts as idle, and wakes as seldom as it can.
+inline constexpr auto kIdleAfter = std::chrono::seconds(1);
+
 // One thread's turn at the lead, and what it needs for that. Made by the thread that is going to lead, on its stack.
 struct LeadTurn {
     HeldLock& lock;
     Baton::Turn baton;
-    AwaitedSignals awaited{};    // the signals that it spins on
-    bool slept_in_vain = false;  // nothing has happened since it slept until its time was over: it sleeps again at once
-    bool holds_back = false;     // it waits for a short time, in which functions are left to other threads
+    AwaitedSignals awaited{};  // the signals that it spins on
+    // When the first of its sleeps began whose time was over before anything happened; nothing has happened since. Then it sleeps again at once.
+    std::optional<TimePoint> in_vain_since{};
+    bool holds_back = false;  // it waits for a short time, in which functions are left to other threads
     LargeQueue::Place* large_beneath = nullptr;  // a place that this thread keeps while it waits
+    // Nothing has happened for long: what is not due at a certain time can wait for `LeadDuties::each_second`.
+    [[nodiscard]] bool is_idle() const { return in_vain_since && Clock::now() - *in_vain_since >= kIdleAfter; }
     [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
 };
 

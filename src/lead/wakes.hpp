@@ -25,8 +25,8 @@ public:
     [[nodiscard]] Status open(const std::vector<int>& descriptors) { return sleeper_.open(descriptors); }
 
     // ---- waking
-    [[gnu::always_inline]] void tell(Baton::Tell whom) {  // mostly none
-        if (whom.waiting || whom.follower || whom.sleeper) tell_all_of(whom);
+    [[gnu::always_inline]] void tell(Baton::Tell whom) REQUIRES(lock_of<EngineLock>) {  // mostly none
+        if (whom.waiting || whom.follower || whom.sleeper || whom.watch || whom.standby) tell_all_of(whom);
     }
     // Ends the leader's check for signals, and its sleep if it sleeps.
     void wake(bool leader_sleeps) {
@@ -43,6 +43,7 @@ public:
     [[nodiscard]] bool take_interrupt() noexcept { return interrupted_.exchange(false); }
     // Wakes all of the node's own threads, because it ends.
     void tell_own() {
+        watch_.notify_all();
         followers_.notify_all();
         standing_by_.notify_all();
     }
@@ -66,20 +67,23 @@ public:
     std::cv_status await_lead(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(followers_, lock, deadline);
     }
-    // The standby thread waits for the node's end.
+    // The follower on watch rests: until it is told that there is a lead for it, or that the leader is awake.
+    void rest_watch(HeldLock& lock) REQUIRES(lock_of<EngineLock>);
+    // The standby thread waits for the node's end, or until no other thread can lead.
     std::cv_status await_end(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(standing_by_, lock, deadline);
     }
 
 private:
-    void tell_all_of(Baton::Tell whom);
+    void tell_all_of(Baton::Tell whom) REQUIRES(lock_of<EngineLock>);
     static std::cv_status await(std::condition_variable_any& event, HeldLock& lock, const Deadline& deadline)
         REQUIRES(lock_of<EngineLock>);
 
     std::atomic<bool> attention_{false};  // ends a check for signals: something was changed under the lock
     std::atomic<bool> interrupted_{false};
     Sleeper sleeper_;
-    std::condition_variable_any changed_, followers_, standing_by_;
+    std::condition_variable_any changed_, followers_, watch_, standing_by_;
+    bool watch_rests_ GUARDED_BY(lock_of<EngineLock>) = false;  // in rest_watch()
 };
 
 }  // namespace rove

@@ -27,7 +27,7 @@ struct BatonView {
         };
         bits({baton.leading_, baton.yields_, baton.quiet_leads_, baton.idle_, baton.asleep_, baton.offered_,
               baton.offered_for_long_, baton.watched_});
-        bits({baton.waiter_watches_});
+        bits({baton.waiter_watches_, baton.watch_rests_, baton.standby_rests_});
         for (const int count : {baton.sleeping_, baton.waiting_, baton.quiet_, baton.followers_})
             key.push_back(static_cast<char>(count));
     }
@@ -56,7 +56,8 @@ struct Frame {
     bool untold = false;       // wait_until: it has handed the lead over, and nobody knows
     bool rests = false;        // lead_step: it may idle
     bool handled = false;      // lead_step
-    bool watches = false;      // own_loop, wait_until; standby: it looks now and then
+    bool watches = false;      // own_loop, wait_until; standby: it looks now and then …
+    bool resting = false;      // … or not before it is told to
     bool handed_over = false;  // function
     bool replaced = false;     // function
     std::uint64_t term = 0;    // function: in_user_code_.term
@@ -101,8 +102,8 @@ public:
         switch (thread.place) {
             case Place::ended: return false;
             case Place::waits: return thread.told || thread.top().timed || thread.top().watches;
-            case Place::follows: return thread.told || thread.top().watches;
-            case Place::stands_by: return true;
+            case Place::follows:
+            case Place::stands_by: return thread.told || (thread.top().watches && !thread.top().resting);
             case Place::sleeps: return w_.kicked || below_is_timed(thread);
             case Place::ready: break;
         }
@@ -144,7 +145,7 @@ public:
     void stop() {
         w_.stopping = true;
         for (Thread& thread : w_.threads)
-            if (thread.place == Place::follows) thread.told = true;
+            if (thread.place == Place::follows || thread.place == Place::stands_by) thread.told = true;
     }
     void end() {
         w_.ending = true;
@@ -175,9 +176,11 @@ private:
     }
 
     void tell(Baton::Tell whom) {
-        if (whom.waiting)
-            for (Thread& thread : w_.threads)
-                if (thread.place == Place::waits) thread.told = true;
+        for (Thread& thread : w_.threads) {
+            if (thread.place == Place::waits ? whom.waiting : thread.place == Place::stands_by && whom.standby)
+                thread.told = true;
+            if (whom.watch && thread.place == Place::follows) thread.top().resting = false;
+        }
         if (whom.sleeper) w_.kicked = true;
         if (!whom.follower) return;
         std::vector<Thread*> followers;
@@ -221,11 +224,12 @@ private:
                 frame.seen = Lookout(baton).begin();
                 frame.at = 3;
                 if (w_.stopping && frame.watches) return;
+                frame.resting = frame.watches && baton.rest_watch();
                 return block(Place::follows);
             default:
                 if (frame.watches && !w_.stopping) {
                     switch (Lookout(baton).by_follower(frame.seen, w_.running >= 0 && scene_.takes_over)) {
-                        case Lookout::Look::stay: return block(Place::follows);
+                        case Lookout::Look::stay: frame.resting = baton.rest_watch(); return block(Place::follows);
                         case Lookout::Look::take: break;
                         case Lookout::Look::take_over:
                             set_aside();
@@ -246,6 +250,7 @@ private:
             case 0:
                 frame.at = 1;
                 frame.watches = true;
+                frame.resting = baton.rest_standby();
                 return block(Place::stands_by);
             case 1: {
                 if (w_.stopping) {
@@ -370,7 +375,7 @@ private:
                 frame.at = 1;
                 return;
             default:
-                baton.end_await(frame.quiet);
+                tell(baton.end_await(frame.quiet));
                 frame.at = 1;
                 if (!frame.watches ||
                     Lookout(baton).by_waiting(frame.seen, w_.running >= 0) != Lookout::Look::take_over)
@@ -418,7 +423,7 @@ private:
         for (const Reply reply : w_.replies) pending = pending || reply == Reply::arrived;
         if (pending || w_.attention || !w_.baton.may_sleep(turn)) return pop();
         w_.announced = true;
-        w_.baton.fall_asleep();
+        w_.baton.fall_asleep(scene_.sleeps_for_long);
         frame.at = 4;
         block(Place::sleeps);
     }

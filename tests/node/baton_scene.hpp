@@ -40,6 +40,7 @@ struct Scene {
         false;  // what functions wait for is room: they see themselves that it is there, also between two looks
     bool last_answers_first = false;  // the last call's end is the reply that the first one's function waits for
     bool shut_down = false;
+    bool sleeps_for_long = true;  // whoever leads and falls asleep
     [[nodiscard]] int owned() const { return own + (stands_by ? 1 : 0); }
 };
 

@@ -44,7 +44,7 @@ std::string key_of(const World& w) {
         for (int i = 0; i < thread.depth; ++i) {
             const Frame& f = thread.stack[static_cast<std::size_t>(i)];
             const bool leads = f.turn.term != 0 && !w.baton.lost(f.turn);
-            put(f.kind, f.at, f.what, f.quiet, f.timed, f.is_late, f.untold, f.rests, f.handled, f.watches,
+            put(f.kind, f.at, f.what, f.quiet, f.timed, f.is_late, f.untold, f.rests, f.handled, f.watches, f.resting,
                 f.handed_over, f.replaced, f.kind == Kind::function && !w.baton.lost(f.term), leads,
                 leads && f.turn.for_long, leads && f.turn.runs == BatonView::runs(w.baton),
                 leads && w.baton.may_sleep(f.turn));
@@ -66,7 +66,7 @@ std::string wrong_with(const Scene& scene, const World& w) {
         const bool runs = w.running >= 0 && &thread == &w.threads[static_cast<std::size_t>(w.running)];
         if (!runs && thread.place != Place::ended &&
             (thread.told || (thread.place == Place::sleeps && w.kicked) || thread.place == Place::ready ||
-             thread.place == Place::stands_by || thread.top().watches))
+             (thread.top().watches && !thread.top().resting)))
             watched = true;
         for (int i = 0; i < thread.depth; ++i) {
             const Frame& frame = thread.stack[static_cast<std::size_t>(i)];
@@ -74,7 +74,8 @@ std::string wrong_with(const Scene& scene, const World& w) {
         }
         if (thread.place == Place::waits && !thread.told) untold = true;
         if (thread.place == Place::follows && thread.told) comes = true;
-        if (thread.place == Place::follows && (thread.told || thread.top().watches)) goes_on = true;
+        if (thread.place == Place::follows && (thread.told || (thread.top().watches && !thread.top().resting)))
+            goes_on = true;
         if (thread.place == Place::waits && thread.told) goes_on = true;
         if (thread.place == Place::ready) goes_on = true;
     }
@@ -392,9 +393,13 @@ const std::vector<Scene> kScenes = {
 class BatonOrders : public ::testing::TestWithParam<Scene> {};
 
 TEST_P(BatonOrders, LoseNobody) {
-    const Found found = Search(GetParam()).run();
-    std::printf("%s: %zu states\n", GetParam().name, found.states);
-    EXPECT_TRUE(found.wrong.empty()) << found.wrong;
+    for (const bool for_long : {true, false}) {
+        Scene scene = GetParam();
+        scene.sleeps_for_long = for_long;
+        const Found found = Search(scene).run();
+        std::printf("%s, sleeping for %s: %zu states\n", scene.name, for_long ? "long" : "a short time", found.states);
+        EXPECT_TRUE(found.wrong.empty()) << found.wrong;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenes, BatonOrders, ::testing::ValuesIn(kScenes),

@@ -14,6 +14,7 @@
 
 #include "../api/nodes.hpp"
 #include "engine/here.hpp"
+#include "lead/turn.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -211,8 +212,9 @@ std::set<ino_t> pipes() {
     return found;
 }
 
-// Peers that share memory can read the bell that another one rings, so it may be missed. Who sleeps looks now and then without.
-TEST(Doorbell, ThatNobodyHearsIsMissedForAMomentOnly) {
+// Peers that share memory can read the bell that another one rings, so it may be missed. Calls a node whose bell nobody hears, once it has slept
+// for so long: each must end.
+void call_one_that_hears_no_bell(std::chrono::milliseconds asleep) {
     (void)scratch();
     NodeOptions sleepy;
     sleepy.fabric = FabricChoice::shm;
@@ -247,7 +249,7 @@ TEST(Doorbell, ThatNobodyHearsIsMissedForAMomentOnly) {
     }
     long heard = 0;
     for (int i = 0; i < 200 && heard == 0; ++i) {
-        std::this_thread::sleep_for(5ms);  // the server sleeps
+        std::this_thread::sleep_for(asleep);
         Call<int> call = link.async(fn<add>, i, 1);
         const bool ended = call.wait_for(20s);
         EXPECT_TRUE(ended) << "it sleeps through call " << i;
@@ -259,6 +261,13 @@ TEST(Doorbell, ThatNobodyHearsIsMissedForAMomentOnly) {
     for (const int ear : ears) close(ear);
     close(silent[0]);
     close(silent[1]);
+}
+TEST(Doorbell, ThatNobodyHearsIsMissedForAMomentOnly) {
+    call_one_that_hears_no_bell(5ms);
+}
+// It is idle, and its leader does not look by itself.
+TEST(Doorbell, ThatNobodyHearsIsMissedByAnIdleNodeForASecondOnly) {
+    call_one_that_hears_no_bell(3 * kIdleAfter);
 }
 
 // Its function waits for a node that is stopped.

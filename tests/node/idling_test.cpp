@@ -20,20 +20,20 @@ protected:
     Clock::duration step(unsigned handled, milliseconds time, Waiting waiting = Waiting::frugal) {
         Hold hold(mutex_);
         idling_.open(fabric_, waiting);
-        LeadTurn turn{.lock = hold.lock(), .baton = {.own = false}, .slept_in_vain = slept_in_vain_};
+        LeadTurn turn{.lock = hold.lock(), .baton = {.own = false}, .in_vain_since = in_vain_since_};
         wakes_.tell(baton_.take(turn.baton));
         baton_.begin_step(turn.baton);
         const TimePoint begin = Clock::now();
         idling_.after(handled, turn, begin + time);
         const Clock::duration took = Clock::now() - begin;
-        slept_in_vain_ = turn.slept_in_vain;
+        in_vain_since_ = turn.in_vain_since;
         wakes_.tell(baton_.give(turn.baton));
         return took;
     }
 
     LeadRest rest_;
     bool waits_for_room_ = false;
-    bool slept_in_vain_ = false;
+    std::optional<TimePoint> in_vain_since_;
     unsigned woke_up_ = 0;
     NoFabric fabric_;
     EngineLock mutex_;
@@ -116,6 +116,29 @@ TEST_F(IdlingTest, AfterASleepInVainItSleepsAgainAtOnce) {
         EXPECT_GT(looks(0, waiting), 0) << "somebody has ended the sleep";
         (void)looks(1, waiting);
     }
+}
+
+TEST_F(IdlingTest, WhereNothingHasHappenedForLongItSleepsForLong) {
+    const auto sleeps_for_long = [this](milliseconds in_vain, milliseconds until_due) {
+        in_vain_since_ = Clock::now() - in_vain;
+        rest_.until = Clock::now() + until_due;
+        std::atomic<bool> is_long{false};
+        std::thread other([this, &is_long] {
+            EXPECT_TRUE(soon([&] {
+                const Hold hold(mutex_);
+                is_long = baton_.rest_watch();
+                return baton_.leader_sleeps();
+            }));
+            wakes_.wake_unlocked();
+        });
+        (void)step(0, std::chrono::seconds(20));
+        other.join();
+        wakes_.begin_work();
+        return is_long.load();
+    };
+    EXPECT_TRUE(sleeps_for_long(2 * kIdleAfter, 10 * kIdleAfter));
+    EXPECT_FALSE(sleeps_for_long(milliseconds(1), 10 * kIdleAfter)) << "it has not been idle for long";
+    EXPECT_FALSE(sleeps_for_long(2 * kIdleAfter, milliseconds(500))) << "it has something to do soon";
 }
 
 TEST_F(IdlingTest, ForLatencyItNeverSleeps) {

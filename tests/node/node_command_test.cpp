@@ -310,6 +310,53 @@ TEST(NodeCommand, EndsInOrderWhereAFunctionHasLeftAThread) {
     EXPECT_EQ(server.wait(), 0) << server.log();
 }
 
+// How many times the threads of a process have waited and been woken, ever.
+std::uint64_t wakes_of(pid_t process) {
+    std::uint64_t all = 0;
+    for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
+        std::ifstream status(task.path() / "status");
+        const std::string_view name = "voluntary_ctxt_switches:";
+        for (std::string line; std::getline(status, line);)
+            if (line.starts_with(name)) all += std::stoull(line.substr(name.size()));
+    }
+    return all;
+}
+
+// Little more than once a second; 130 times if its threads look around while it sleeps.
+TEST(NodeCommand, WakesSeldomWhileItIsIdle) {
+    (void)scratch();
+    const NodeProcess server;
+    Node client;
+    const Peer peer = client.connect(server.address());
+    std::uint64_t wakes = 0;
+    EXPECT_TRUE(soon([&] {
+        (void)peer.ping().get();
+        std::this_thread::sleep_for(seconds(3));  // for the first second after a call it does not count as idle
+        const std::uint64_t before = wakes_of(server.pid());
+        std::this_thread::sleep_for(seconds(3));
+        wakes = wakes_of(server.pid()) - before;
+        return wakes <= 6;
+    })) << wakes
+        << " in 3 s";
+    (void)peer.ping().get();
+}
+
+// Also the first after it was idle: by then nobody has looked around for some time.
+TEST(NodeCommand, NoticesAFunctionThatRunsLongAfterItWasIdle) {
+    (void)scratch();
+    const NodeProcess server;
+    Node client, other;
+    const Peer peer = client.connect(server.address()), quick = other.connect(server.address());
+    const Entry sleeps = Package::open(package("sleeps.c")).entry("sleeps");
+    const int short_ms = 0, long_ms = 12'000;
+    (void)peer.call(sleeps, std::as_bytes(std::span(&short_ms, 1))).get();
+    (void)quick.ping().get();
+    std::this_thread::sleep_for(seconds(3));
+    const RawCall runs = peer.call(sleeps, std::as_bytes(std::span(&long_ms, 1)));
+    std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_TRUE(quick.ping().wait_for(seconds(8))) << "the thread on watch sleeps on";
+}
+
 TEST(NodeCommand, SaysThatItIsOutOfDescriptorsAndGoesOn) {
     const std::string path = path_of("few.sock");
     const NodeProcess server({}, "unix:" + path);

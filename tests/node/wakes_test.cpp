@@ -46,15 +46,13 @@ protected:
     // Whether the leader's sleep would end at once: it is over before its deadline, which is far.
     bool is_kicked() {
         const TimePoint deadline = Clock::now() + milliseconds(30);
-        wakes_.sleep(deadline);
+        (void)wakes_.sleep(deadline);
         return Clock::now() < deadline;
     }
 
     EngineLock mutex_;
     Wakes wakes_;
     std::atomic<int> waiting_{0}, changed_{0}, lead_{0}, end_{0};
-
-private:
     std::list<std::thread> threads_;
 };
 
@@ -68,8 +66,11 @@ TEST_F(WakesTest, EachThreadIsToldOfWhatItWaitsFor) {
     tell([this] { wakes_.tell({.follower = true}); });
     EXPECT_TRUE(soon([this] { return lead_ == 1; }));
     EXPECT_EQ(end_, 0);
-    tell([this] { wakes_.tell_own(); });
+    tell([this] { wakes_.tell({.standby = true}); });
     EXPECT_TRUE(soon([this] { return end_ == 1; }));
+    waits(end_, &Wakes::await_end);
+    tell([this] { wakes_.tell_own(); });
+    EXPECT_TRUE(soon([this] { return end_ == 2; }));
 }
 
 TEST_F(WakesTest, AllThatWaitAreToldOfAChangeAndAllOwnThreadsOfTheEnd) {
@@ -92,6 +93,31 @@ TEST_F(WakesTest, OneFollowerIsWokenForTheLead) {
     tell([this] { EXPECT_EQ(lead_, 1); });
     tell([this] { wakes_.tell({.follower = true}); });
     EXPECT_TRUE(soon([this] { return lead_ == 2; }));
+}
+
+TEST_F(WakesTest, TheWatchThatRestsIsToldOfTheLeaderAndOfTheLead) {
+    const auto rests = [this] {
+        waits(lead_, &Wakes::await_lead);  // another follower
+        const int before = waiting_;
+        threads_.emplace_back([this] {
+            Hold hold(mutex_);
+            ++waiting_;
+            wakes_.rest_watch(hold.lock());
+            ++changed_;
+        });
+        EXPECT_TRUE(soon([&] { return waiting_ > before; }));
+    };
+    rests();
+    tell([this] { wakes_.tell({.watch = true}); });
+    EXPECT_TRUE(soon([this] { return changed_ == 1; }));
+    EXPECT_EQ(lead_, 0);
+    rests();
+    tell([this] { wakes_.tell({.follower = true}); });
+    EXPECT_TRUE(soon([this] { return changed_ == 2; }));
+    EXPECT_EQ(lead_, 0) << "one is enough";
+    rests();
+    tell([this] { wakes_.tell_own(); });
+    EXPECT_TRUE(soon([this] { return changed_ == 3 && lead_ == 3; }));
 }
 
 TEST_F(WakesTest, TheSleeperIsKickedOnlyWhereItIsToldOrSleeps) {
@@ -130,7 +156,8 @@ TEST_F(WakesTest, AWaitEndsWithItsTimeAndAnInterruptIsSeenOnce) {
     EXPECT_TRUE(wakes_.was_woken());
     EXPECT_TRUE(wakes_.take_interrupt());
     EXPECT_FALSE(wakes_.take_interrupt());
-    wakes_.sleep(Clock::now() + seconds(20));  // the kick is still there: it returns
+    EXPECT_EQ(wakes_.sleep(Clock::now() + seconds(20)),
+              std::cv_status::no_timeout);  // the kick is still there: it returns
 }
 
 Wakes* in_handler = nullptr;

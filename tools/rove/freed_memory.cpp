@@ -41,19 +41,22 @@ void keep_large_memory() {
 
 FreedMemory::FreedMemory() : floor_(idle_bytes(mallinfo2())) {}
 
-void FreedMemory::look() {
+std::chrono::milliseconds FreedMemory::look() {
     std::int64_t& free = free_[next_++ % free_.size()];
     free = 0;
-    if (private_bytes() > kFreedBytesMax) {  // quick to ask; the rest visits all that is free
+    const bool holds_much = private_bytes() > kFreedBytesMax;
+    if (holds_much) {  // quick to ask; the rest visits all that is free
         const struct mallinfo2 heap = mallinfo2();
         const std::int64_t idle = idle_bytes(heap);
         floor_ = std::min(floor_, idle);
         free = std::min(static_cast<std::int64_t>(heap.fordblks), idle - floor_);
     }
-    if (*std::min_element(free_.begin(), free_.end()) <= kFreedBytesMax) return;
-    malloc_trim(0);
-    free_ = {};
-    floor_ = idle_bytes(mallinfo2());
+    if (*std::min_element(free_.begin(), free_.end()) > kFreedBytesMax) {
+        malloc_trim(0);
+        free_ = {};
+        floor_ = idle_bytes(mallinfo2());
+    }
+    return holds_much ? kFreedLook : kFreedLookIdle;
 }
 
 }  // namespace rove::tools

@@ -10,10 +10,11 @@ namespace rove::tools {
 
 // The C library gives what is freed beyond 128 KiB back to the kernel, and a large string's pages are faulted in again each time, which
 // takes longer than filling them. So large memory is kept for the next value, as much as this; what is free beyond it for 2 s
-// is given back. Large enough for eight of the largest values.
+// is given back, 4 s later at most. Large enough for eight of the largest values.
 inline constexpr std::int64_t kFreedBytesMax = 256LL << 20;
 inline constexpr auto kFreedLook = std::chrono::milliseconds(250);
-inline constexpr std::size_t kFreedLooks = 8;  // × 250 ms = 2 s
+inline constexpr auto kFreedLookIdle = std::chrono::seconds(4);  // while the process has no more than that
+inline constexpr std::size_t kFreedLooks = 8;                    // × 250 ms = 2 s
 
 // Before any other thread starts.
 void keep_large_memory();
@@ -22,9 +23,9 @@ void keep_large_memory();
 class FreedMemory {
 public:
     FreedMemory();
-    // To be called every kFreedLook. What was free at each of the last looks has not been used in between: under load the values that
-    // come use it again and again, and nothing is given back.
-    void look();
+    // To be called again after the time that it returns: kFreedLook, or kFreedLookIdle. What was free at each of the last looks has not been
+    // used in between: under load the values that come use it again and again, and nothing is given back.
+    [[nodiscard]] std::chrono::milliseconds look();
 
 private:
     // Pages in memory that hold nothing the C library has given out. Free memory whose pages were given back already is no part of it,

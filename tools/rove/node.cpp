@@ -44,7 +44,7 @@ bool serve(const Arguments& arguments, EndSignals& signals) {
     if (!told && node.address() != arguments.options.listen) return false;
     std::optional<int> signal;
     FreedMemory freed;
-    while (!(signal = signals.wait_for(kFreedLook))) freed.look();
+    for (std::chrono::milliseconds look = kFreedLook; !(signal = signals.wait_for(look));) look = freed.look();
     log().info("node {}: {}; it finishes what is running, and ends", node.id(),
                strsignal(*signal));  // which never waits for a reader
     return told;
