@@ -322,6 +322,12 @@ std::uint64_t wakes_of(pid_t process) {
     return all;
 }
 
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+constexpr std::uint64_t kOthersWakes = 33;  // in 3 s: of the sanitizer's own thread
+#else
+constexpr std::uint64_t kOthersWakes = 0;
+#endif
+
 // Little more than once a second; 130 times if its threads look around while it sleeps.
 TEST(NodeCommand, WakesSeldomWhileItIsIdle) {
     (void)scratch();
@@ -335,7 +341,7 @@ TEST(NodeCommand, WakesSeldomWhileItIsIdle) {
         const std::uint64_t before = wakes_of(server.pid());
         std::this_thread::sleep_for(seconds(3));
         wakes = wakes_of(server.pid()) - before;
-        return wakes <= 6;
+        return wakes <= 6 + kOthersWakes;
     })) << wakes
         << " in 3 s";
     (void)peer.ping().get();
