@@ -33,6 +33,7 @@ void Engine::each_second() {
     const Hold hold(lock());
     runner_.code().let_go();
     turns_.look_for_missed();
+    turns_.tend_memory();
     warn_of_deadlocks();
 }
 

@@ -19,6 +19,8 @@ constexpr auto kProgressEvery = std::chrono::microseconds(200);
 constexpr unsigned kProgressSteps = 64;
 // Of how many peers each housekeeping asks whether anybody needs them.
 constexpr std::size_t kLookedAfter = 64;
+// Of how many links each second the memory is tended.
+constexpr std::size_t kTended = 256;
 
 }  // namespace
 
@@ -148,6 +150,14 @@ void Turns::look_for_missed() {
                    (peer->lost() || peer->link()->pending(takes_calls(*peer)));
         });
     if (missed) lead_.wake();
+}
+
+void Turns::tend_memory() {
+    for (std::size_t left = std::min(peers_.all().size(), kTended); left > 0; --left) {
+        if (tended_ >= peers_.all().size()) tended_ = 0;
+        const std::shared_ptr<PeerState>& peer = peers_.all()[tended_++];
+        if (peer->link() && !peer->sends.has_begun_frames()) peer->link()->tend_memory();
+    }
 }
 
 void Turns::woke_up() {

@@ -67,6 +67,8 @@ public:
     // To be called every second: wakes the leader if a frame waits whose bell, or whose bit on the board, somebody else has taken back, because peers
     // that share memory share these. While the node is idle its leader does not look by itself.
     void look_for_missed() REQUIRES(lock_of<EngineLock>);
+    // To be called every second: has links that are quiet give memory back, some of them each time.
+    void tend_memory() REQUIRES(lock_of<EngineLock>);
     // The next turn asks the fabric to make progress.
     void progress_soon() REQUIRES(lock_of<EngineLock>) { progress_in_ = 1; }
 
@@ -101,6 +103,7 @@ private:
     unsigned progress_in_ GUARDED_BY(lock_of<EngineLock>) = 1;
     TimePoint progressed_at_ GUARDED_BY(lock_of<EngineLock>){};
     TimePoint cooled_at_ GUARDED_BY(lock_of<EngineLock>){};
+    std::size_t tended_ GUARDED_BY(lock_of<EngineLock>) = 0;        // of all peers, in turn: tend_memory()
     std::size_t looked_after_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of all peers, in turn: whether anybody needs it
 };
 

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 namespace rove::fabric {
 
 // Handles the cases at the ring's end, without credit, or with a wrong credit.
@@ -13,6 +15,22 @@ std::byte* Link::reserve_rarely(Traffic traffic, std::size_t frame_bytes) {
     if (!ring.credit_is_wrong()) return frame;
     break_with(Error(ErrorCode::invalid, "the peer gave credit for frames that it was not sent"));
     return nullptr;
+}
+
+void Link::tend_memory() {
+    const std::uint64_t frames = counters_.frames_sent + counters_.frames_received;
+    if (std::exchange(tended_at_, frames) != frames) {
+        has_pages_ = true;
+        return;
+    }
+    if (!has_pages_ || broken_) return;
+    for (const Traffic traffic : {Traffic::calls, Traffic::prompt})
+        if (incoming_[index_of(traffic)].take_credit()) transmit_credit(traffic);
+    for (RingWriter& ring : outgoing_)
+        if (!ring.connected() || !ring.is_empty()) return;
+    has_pages_ = false;
+    free_pages();
+    for (RingWriter& ring : outgoing_) ring.forget_touched();
 }
 
 void Link::break_with_malformed() {

@@ -141,6 +141,13 @@ public:
     // Appends the signals of the next frames, which can be checked without the lock for as long as the link exists.
     void await(std::vector<AwaitedSignal>& signals, bool calls_too) const;
 
+    // --- memory: what a link touches while it is used, and does not need while it is quiet
+
+    // To be called every second or less often. A link over which nothing has come or gone since the last time gives the peer credit for all that
+    // was read, so that the peer can do the same, and once the peer has given back all that was sent, the pages of its rings go back to
+    // the kernel, but for those of the next frames. Precondition: no frame is reserved.
+    void tend_memory();
+
     // --- ends
 
     // The reason why nothing can be sent any more, or null.
@@ -172,6 +179,9 @@ protected:
     // Message links: send that many bytes of the ring, from the line `position` on, to the peer / send the credit. Direct links: nothing.
     virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
     virtual void transmit_credit(Traffic traffic) = 0;
+    // Gives the pages of the rings back that hold nothing: of those that it writes (their writers are empty), and of those that it reads where these
+    // are its own alone. Links whose memory is registered with a device keep theirs.
+    virtual void free_pages() {}
     // Direct links: whether the peer has announced that it sleeps. On message links the message itself wakes the peer.
     [[nodiscard]] bool peer_sleeps() const {
         if (asleep_ == nullptr) return peer_asleep();
@@ -200,7 +210,9 @@ private:
     [[nodiscard]] bool delivers() const { return !broken_ || ended_; }
     [[nodiscard]] std::byte* reserve_rarely(Traffic traffic, std::size_t frame_bytes);
     void break_with_malformed();
-    bool ended_ = false;  // broken_ is set because the transport ended
+    bool ended_ = false;           // broken_ is set because the transport ended
+    std::uint64_t tended_at_ = 0;  // frames sent and received, when tend_memory() was last called
+    bool has_pages_ = true;        // … and some pages have not been given back since
 };
 
 // Frames of a message lane are coalesced if the previous message was sent less than this time ago. This is about the time that a message

@@ -31,13 +31,28 @@ template <typename T>
 [[nodiscard]] inline MappedRegion map_private_region() {
     return map_memory<Region>(MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
+// The part of each ring whose pages are there before the first frame: for a few calls, and the code of small functions. The others come when they
+// are first written.
+inline constexpr std::size_t kPopulatedBytes = 16 * 1024;
+
 // Takes the page faults now, and not while the first frames are written. Kernels before 5.14 cannot do this; the faults then occur later.
-inline void populate(void* begin, std::size_t bytes) {
+inline void populate_pages(void* begin, std::size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
     (void)madvise(begin, bytes, MADV_POPULATE_WRITE);
 #else
     (void)begin, (void)bytes;
 #endif
 }
+
+inline void populate(Region& region) {
+    for (auto& ring : region.rings) populate_pages(ring, kPopulatedBytes);
+}
+inline void populate(BoardMemory& board) {
+    populate_pages(&board, sizeof board);
+}
+
+// Gives the pages back in which lines of a ring are, up to a number of lines from its beginning, but for those that hold the line of that position,
+// or anything else of the region.
+void free_pages_of(std::byte* ring, std::uint64_t lines, std::uint64_t kept_position, int advice);
 
 }  // namespace rove::fabric

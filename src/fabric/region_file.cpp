@@ -59,7 +59,7 @@ Result<Shared<T>> make_shared_memory() {
     if (!memory)
         return fail(ErrorCode::overloaded, "no memory for a {} of {} bytes ({})", Name<T>::kText, sizeof(T),
                     strerror(errno));
-    populate(memory.get(), sizeof(T));
+    populate(*memory);
     return Shared<T>{std::move(file), std::move(memory)};
 }
 
@@ -74,7 +74,7 @@ Result<Mapped<T>> map_peers_memory(std::uint32_t pid, const ProcFile& offered, s
                     "the peer's {} cannot be mapped ({})", Name<T>::kText, strerror(errno));
     if (token == own_token || std::atomic_ref(memory->owner).load(std::memory_order_relaxed) != token)
         return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its {}", Name<T>::kText);
-    populate(memory.get(), sizeof(T));
+    populate(*memory);
     return memory;
 }
 

@@ -2,13 +2,16 @@
 //
 // Invariants:
 //   * A frame never wraps: if it does not fit before the ring's end, a filler frame takes the remaining lines.
+//   * Memory follows use. The writer goes back to the ring's beginning, by a filler, already after as many lines as it has been using (RingWriter's
+//     `used_`), and uses twice as many once the reader is not quick enough for that. So a ring between two ends that keep up with one another
+//     takes 32 KiB, whose lines stay in the caches, and its other pages are never touched. The reader sees ordinary fillers.
 //   * The signal word is stored last, in a separate store with release; the reader loads it with acquire (the two are partners).
 //     It is the ring's key, a random number that only the two ends know, plus the frame's number in this ring. So data of an
 //     earlier lap is never taken for the next frame: an old signal has another number, and payload would have to equal one
 //     word of 2^64. Neither side clears anything; the writer only fills up the last word of a body, so that no part of an old
 //     signal remains.
 //   * Credit is the count of lines that the reader has given back, stored with release in the sender's memory once per
-//     bank, and loaded there with acquire. A frame that is still in use while later ones are done (a function that runs long)
+//     bank, or earlier when the reader has caught up, and loaded there with acquire. A frame that is still in use while later ones are done (a function that runs long)
 //     is *held*: its lines and those after it are given back when it ends.
 //
 // The other side may be hostile or broken: a header is copied once and checked before it is used; a credit may only
@@ -23,6 +26,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "arch/arch.hpp"
@@ -37,7 +41,13 @@ namespace rove::fabric {
 inline constexpr std::uint64_t kRingBytes = 1024 * 1024;
 inline constexpr std::uint64_t kRingLines = kRingBytes / wire::kLineBytes;
 inline constexpr std::uint64_t kBankLines = kRingLines / 8;
-static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
+static_assert(wire::kFrameBytesMax * 4 <= kRingBytes && kRingBytes == wire::kFillerBytesMax);
+
+// The lines that a writer uses at first, and again after it has been quiet: 32 KiB, less one line because the reader looks at the line after the
+// last frame, and less what a region has before its rings, so that these lines end with a page.
+inline constexpr std::uint64_t kLinesAtFirst = 512 - 2 - 1;
+// A reader that has caught up gives credit for so many lines, so that a writer that uses few lines finds them free when it goes back.
+inline constexpr std::uint64_t kCaughtUpLines = 64;
 
 // The writer's prefetch distance from the next frame, in lines: the reader has these lines in its cache, and fetching one back takes as
 // long as a few frames do. The reader may be polling nearer lines, so own_next() prefetches the next frame's just before it is written.
@@ -61,7 +71,7 @@ public:
     // Room for a frame if that needs neither a filler nor a new load of the credit, otherwise null.
     [[nodiscard]] std::byte* reserve(std::size_t frame_bytes) const {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
-        if (head_ % kRingLines + lines > kRingLines || head_ + lines - credited_ > kRingLines) return nullptr;
+        if (head_ % kRingLines + lines > used_ || head_ + lines - credited_ > kRingLines) return nullptr;
         return line(head_);
     }
 
@@ -71,20 +81,40 @@ public:
     // Whether reserve_rarely() would find room. Loads the credit if it has to.
     [[nodiscard]] bool has_room(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
-        const std::uint64_t to_end = kRingLines - head_ % kRingLines;
-        const std::uint64_t needed = lines <= to_end ? lines : lines + to_end;
-        return head_ + needed - credited_ <= kRingLines || head_ + needed - load_credit() <= kRingLines;
+        return has_room_for(lines <= to_end() ? lines : lines + to_end());
     }
 
-    // Room for a frame, or null. Publishes a filler if the frame does not fit before the ring's end.
+    // Room for a frame, or null. Publishes a filler if the frame does not fit before the ring's end, or if the writer goes back before that.
     [[nodiscard]] std::byte* reserve_rarely(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
-        const std::uint64_t to_end = kRingLines - head_ % kRingLines;
-        if (!has_room(frame_bytes)) return nullptr;
-        if (lines > to_end)
-            publish({.body_bytes = static_cast<std::uint32_t>(to_end * wire::kLineBytes - wire::kHeaderBytes),
-                     .kind = wire::Kind::filler});
+        if (lines > to_end()) {
+            if (!has_room_for(lines + to_end())) return nullptr;
+            fill_to_end();
+        } else {
+            if (!has_room_for(lines)) return nullptr;
+            const std::uint64_t at = head_ % kRingLines;
+            if (at > 0 && at + lines > used_) {
+                if (is_followed(used_ / 2) && has_room_for(lines + to_end()))
+                    fill_to_end();
+                else
+                    used_ = std::min(kRingLines, std::max(2 * used_, at + lines));
+            }
+        }
+        touched_ = std::max(touched_, head_ % kRingLines + lines);
         return line(head_);
+    }
+
+    // ---- memory: the pages that this writer has touched and does not need
+
+    // Whether the reader has given back all lines, so that nothing of the ring is in use but the line at which the reader looks.
+    // Precondition: no frame is reserved.
+    [[nodiscard]] bool is_empty() { return load_credit() == head_; }
+    // The lines from the ring's beginning that may have pages.
+    [[nodiscard]] std::uint64_t touched() const { return std::max(touched_, used_); }
+    // Their pages have been given back, but for that of the next line: it begins again with few lines.
+    void forget_touched() {
+        used_ = kLinesAtFirst;
+        touched_ = 0;
     }
 
     // Publishes the frame that was reserved last. The caller sets all of the header but the signal; body_bytes as reserved.
@@ -97,10 +127,11 @@ public:
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(header.signal, std::memory_order_release);
         const std::uint64_t lines = wire::lines_of(header);
         head_ += lines;
-        std::uint64_t ahead = head_ + kAheadLines;
+        std::uint64_t ahead = head_ % kRingLines + kAheadLines;
         std::byte* const memory = memory_;  // own_soon() makes the compiler reload members for each line
+        const std::uint64_t used = used_;
         for (std::uint64_t left = lines <= kAskedLinesMax ? lines : 1; left > 0; --left, ++ahead)
-            arch::own_soon(memory + ahead % kRingLines * wire::kLineBytes);
+            arch::own_soon(memory + (ahead < used ? ahead : (ahead - used) % kRingLines) * wire::kLineBytes);
     }
 
     [[nodiscard]] bool connected() const { return memory_ != nullptr; }
@@ -115,6 +146,19 @@ private:
         return memory_ + position % kRingLines * wire::kLineBytes;
     }
 
+    [[nodiscard]] std::uint64_t to_end() const { return kRingLines - head_ % kRingLines; }
+    [[nodiscard]] bool has_room_for(std::uint64_t lines) {
+        return head_ + lines - credited_ <= kRingLines || head_ + lines - load_credit() <= kRingLines;
+    }
+    // Whether all lines but these have been given back.
+    [[nodiscard]] bool is_followed(std::uint64_t lines) {
+        return head_ - credited_ <= lines || head_ - load_credit() <= lines;
+    }
+    void fill_to_end() {
+        publish({.body_bytes = static_cast<std::uint32_t>(to_end() * wire::kLineBytes - wire::kHeaderBytes),
+                 .kind = wire::Kind::filler});
+    }
+
     std::uint64_t load_credit() {
         const std::uint64_t credit = std::atomic_ref(*credit_).load(std::memory_order_acquire);
         if (credit < credited_ || credit > head_)
@@ -127,7 +171,10 @@ private:
     std::byte* memory_ = nullptr;
     CreditWord* credit_ = nullptr;
     std::uint64_t key_ = 0;
-    std::uint64_t head_ = 0;      // lines written, ever
+    std::uint64_t head_ = 0;              // lines written, ever
+    std::uint64_t used_ = kLinesAtFirst;  // after so many lines from the ring's beginning it goes back, if it can
+    std::uint64_t touched_ =
+        0;  // lines from the ring's beginning that have been written since forget_touched(), if more than `used_`
     std::uint64_t credited_ = 0;  // lines given back, ever
     std::uint64_t sequence_ = 0;
     bool credit_wrong_ = false;
@@ -188,13 +235,19 @@ public:
         if (held != held_.end() && --held->frames == 0) held_.erase(held);
     }
 
-    // True, once, when a bank has been emptied since the last credit: the caller then publishes given_back().
+    // True, once, when a bank has been emptied since the last credit, or some lines and no frame waits: the caller then publishes given_back().
     [[nodiscard]] bool take_due_credit() {
-        const std::uint64_t now = given_back();
-        if (now - credit_given_ < kBankLines) return false;
-        credit_given_ = now;
-        return true;
+        const std::uint64_t lines = given_back() - credit_given_;
+        if (lines < kCaughtUpLines || (lines < kBankLines && pending())) return false;
+        return take_credit();
     }
+    // The same, however few lines these are.
+    [[nodiscard]] bool take_credit() {
+        const std::uint64_t before = std::exchange(credit_given_, given_back());
+        return credit_given_ != before;
+    }
+    // Whether no frame has come that is not given back. `come`: the lines that have come, ever.
+    [[nodiscard]] bool is_empty(std::uint64_t come) const { return come == given_back(); }
     // Lines that the sender may use again, ever.
     [[nodiscard]] std::uint64_t given_back() const { return held_.empty() ? tail_ : held_.front().position; }
     // Whether frames in use leave the sender no room for the largest frame.

@@ -75,6 +75,8 @@ inline constexpr std::size_t kHeaderBytes = sizeof(FrameHeader);
 // frames are in flight at once, and one always fits wherever the ring's end is.
 inline constexpr std::size_t kPayloadBytesMax = 256 * 1024 - 1024;
 inline constexpr std::size_t kFrameBytesMax = 256 * 1024;
+// The largest filler: a whole mailbox ring.
+inline constexpr std::size_t kFillerBytesMax = 1024 * 1024;
 // The largest error message, including its exception's type: the rest is cut off by the sender and by the receiver. A caller keeps one for
 // each call in flight.
 inline constexpr std::size_t kErrorBytesMax = 4096;
@@ -190,7 +192,8 @@ struct NamedCall {
 [[nodiscard]] constexpr bool is_well_formed(const FrameHeader& header) {
     const auto kind = static_cast<std::uint8_t>(header.kind);
     return kind != 0 && kind <= kKindMax && header.extra_bytes % 16 == 0 && header.extra_bytes <= header.body_bytes &&
-           header.body_bytes <= kFrameBytesMax - kHeaderBytes;
+           (header.body_bytes <= kFrameBytesMax - kHeaderBytes ||
+            (header.kind == Kind::filler && header.body_bytes <= kFillerBytesMax - kHeaderBytes));
 }
 
 // Extension of `code`: a piece of an item of a package. Item 0: the manifest; item n+1: slice n as stored.

@@ -121,6 +121,32 @@ TEST_P(TwoFabrics, WhatWasNotTakenCanBeReadBack) {
     }
 }
 
+// Both ends have been quiet: what their rings do not need goes back, and nothing that comes afterwards is lost.
+TEST_P(TwoFabrics, MemoryIsGivenBackByLinksThatAreQuiet) {
+    Joined link = join();
+    std::uint64_t sent = 0, taken = 0;
+    for (unsigned round = 0; round < 20; ++round) {
+        const std::size_t size = random() % (std::size_t{1} << (random() % 18));
+        const unsigned burst = random() % 100;
+        for (const Traffic traffic : kBoth) {
+            std::uint64_t number = sent, next = taken;
+            for (unsigned i = 0; i < burst && send(*link.a, traffic, number, size); ++i) ++number;
+            EXPECT_TRUE(until([&] {
+                next += take(*link.b, traffic, next) ? 1 : 0;
+                return next == number;
+            }));
+            if (traffic == Traffic::prompt) sent = taken = std::max(sent, number);
+        }
+        for (unsigned look = 0; look < 3; ++look) {
+            for (unsigned turn = 0; turn < 20; ++turn) progress();
+            link.a->tend_memory();
+            link.b->tend_memory();
+        }
+    }
+    EXPECT_EQ(nullptr, link.a->broken());
+    EXPECT_EQ(nullptr, link.b->broken());
+}
+
 // A direct peer can write into what it was sent.
 TEST_P(TwoFabrics, WhatWasSpoiltIsNotReadBack) {
     Joined link = join();

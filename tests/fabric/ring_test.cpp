@@ -34,6 +34,14 @@ protected:
         if (reader.take_due_credit()) region->credits[0] = reader.given_back();
         return true;
     }
+    // Its reader is late once, so that the writer uses all lines from then on.
+    void use_whole_ring() {
+        while (send(1000)) {
+        }
+        while (take()) {
+        }
+        ASSERT_GT(writer.touched(), kRingLines - 32);
+    }
     std::byte* ring() { return region->rings[0]; }
 
     std::unique_ptr<Region> region = std::make_unique<Region>();
@@ -64,7 +72,9 @@ TEST_F(Ring, TheDocumentsRegion) {
 }
 
 TEST_F(Ring, AFillerTakesTheLinesBeforeTheEnd) {
-    while (writer.head() < kRingLines - 1) ASSERT_TRUE(send(8) && take());
+    while (writer.head() < kRingLines - 1) ASSERT_TRUE(send(8));
+    while (take()) {
+    }
     const std::uint64_t number = writer.sequence() + 1;
     ASSERT_TRUE(send(64));
     FrameHeader filler;
@@ -112,7 +122,9 @@ TEST_F(Ring, EachWrongFieldIsMalformed) {
 }
 
 TEST_F(Ring, AFrameThatWouldWrapIsMalformed) {
-    while (writer.head() < kRingLines - 1) ASSERT_TRUE(send(8) && take());
+    while (writer.head() < kRingLines - 1) ASSERT_TRUE(send(8));
+    while (take()) {
+    }
     FrameHeader header = call;
     header.signal = kKey + writer.sequence() + 1;
     header.body_bytes = 33;
@@ -138,6 +150,8 @@ TEST_F(Ring, AnotherNumberIsNoFrame) {
 // What is left of an old signal when a later body ends in the middle of it must not become a new one: the worst that a
 // payload could do, with every byte it could end on, in laps of few frames, where numbers are close to one another.
 TEST_F(Ring, NoRestOfAnOldSignalIsANewOne) {
+    use_whole_ring();
+    while (writer.head() % kRingLines != 0) ASSERT_TRUE(send(8) && take());
     for (unsigned lap = 0; lap < 300; ++lap) {
         while (writer.head() % kRingLines < kRingLines - wire::kFrameBytesMax / wire::kLineBytes) {
             const std::uint32_t odd = 1 + lap % 7;
@@ -156,6 +170,7 @@ TEST_F(Ring, NoRestOfAnOldSignalIsANewOne) {
 // Frames of every size, a million times round the ring. Bodies are left as earlier laps left them but for some lines' first words,
 // which hold what is likeliest to be mistaken: signals of the frames around.
 TEST_F(Ring, AMillionLapsOverOldBytes) {
+    use_whole_ring();
     std::mt19937_64 random(42);
     std::uint64_t frames = 0;
     while (writer.head() < 1'000'000 * kRingLines) {
@@ -223,9 +238,86 @@ TEST_F(Ring, OfTwoHeldFramesTheFirstKeepsBoth) {
     EXPECT_EQ(3U, reader.given_back());
 }
 
+// ---- how much of the ring is used
+
+TEST_F(Ring, AWriterWhoseReaderKeepsUpStaysWithinFewLines) {
+    for (int i = 0; i < 20'000; ++i) {
+        ASSERT_TRUE(send(i % 500) && take()) << i;
+        EXPECT_LT(taken.payload.data() - ring(), static_cast<std::ptrdiff_t>(kLinesAtFirst * wire::kLineBytes)) << i;
+    }
+    EXPECT_GT(writer.head(), 100 * kRingLines) << "each time it goes back is a lap";
+    EXPECT_EQ(writer.touched(), kLinesAtFirst);
+    EXPECT_EQ(reader.next(taken), RingReader::Arrival::none);
+}
+
+// It does not wait for the reader where there is room further on.
+TEST_F(Ring, AWriterWhoseReaderIsLateUsesMore) {
+    unsigned ahead = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        ASSERT_TRUE(send(8)) << i;
+        if (ahead < 1000)
+            ++ahead;
+        else
+            ASSERT_TRUE(take());
+    }
+    EXPECT_GT(writer.touched(), 1000U);
+    EXPECT_LE(writer.touched(), 8 * kLinesAtFirst) << "but not all of it";
+}
+
+TEST_F(Ring, AfterALargeFrameItGoesBackAtOnce) {
+    ASSERT_TRUE(send(8) && take() && send(100'000) && take());
+    ASSERT_TRUE(send(8) && take());
+    EXPECT_EQ(taken.payload.data(), ring() + wire::kHeaderBytes);
+    EXPECT_GE(writer.touched(), wire::lines_of(100'000));
+}
+
+TEST_F(Ring, AfterItHasBeenQuietItUsesFewLinesAgain) {
+    use_whole_ring();
+    ASSERT_TRUE(send(8) && take());
+    EXPECT_FALSE(writer.is_empty()) << "the last credit is still to come";
+    EXPECT_TRUE(reader.take_credit());
+    EXPECT_FALSE(reader.take_credit());
+    region->credits[0] = reader.given_back();
+    EXPECT_TRUE(writer.is_empty());
+    writer.forget_touched();
+    EXPECT_EQ(writer.touched(), kLinesAtFirst);
+    for (int i = 0; i < 2000; ++i) ASSERT_TRUE(send(8) && take());
+    EXPECT_EQ(writer.touched(), kLinesAtFirst);
+}
+
+// A reader that is behind gives credit seldom, because each takes a line from the writer.
+TEST_F(Ring, CreditComesEarlyOnlyFromAReaderThatHasCaughtUp) {
+    for (std::uint64_t i = 0; i < kBankLines + 1; ++i) ASSERT_TRUE(send(8));
+    std::uint64_t given = 0;
+    for (std::uint64_t i = 0; i < kBankLines - 1; ++i) {
+        ASSERT_EQ(reader.next(taken), RingReader::Arrival::frame);
+        reader.release();
+        given += reader.take_due_credit() ? 1 : 0;
+    }
+    EXPECT_EQ(given, 0U);
+    ASSERT_TRUE(take() && take());
+    EXPECT_EQ(region->credits[0], kBankLines);
+    for (std::uint64_t i = 0; i < kCaughtUpLines - 2; ++i) ASSERT_TRUE(send(8) && take());
+    EXPECT_EQ(region->credits[0], kBankLines);
+    ASSERT_TRUE(send(8) && take());
+    EXPECT_EQ(region->credits[0], kBankLines + kCaughtUpLines);
+}
+
+TEST_F(Ring, OnlyAFillerIsLongerThanAFrame) {
+    for (const Kind kind : {Kind::filler, Kind::call}) {
+        FrameHeader header = call;
+        header.signal = kKey + 1;
+        header.kind = kind;
+        header.body_bytes = kRingBytes - wire::kHeaderBytes;
+        EXPECT_EQ(wire::is_well_formed(header), kind == Kind::filler);
+        header.body_bytes += wire::kLineBytes;
+        EXPECT_FALSE(wire::is_well_formed(header));
+    }
+}
+
 TEST_F(Ring, HoldsAsManyFramesAsItHasLines) {
     std::uint64_t sent = 0;
-    while (sent <= kRingLines && writer.reserve(wire::kHeaderBytes) != nullptr && send(0)) ++sent;
+    while (sent <= kRingLines && send(0)) ++sent;
     EXPECT_EQ(kRingLines, sent);
 }
 

@@ -1,6 +1,7 @@
 #include "fabric/direct/link.hpp"
 
 #include <sodium.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/boot_id.hpp"
@@ -87,6 +88,12 @@ void DirectLink::transmit_credit(Traffic traffic) {
     if (!remote_) return;
     const auto i = index_of(traffic);  // partner: RingWriter::load_credit
     std::atomic_ref(remote_->credits[i]).store(incoming_[i].given_back(), std::memory_order_release);
+}
+
+// The pages of a memory file are freed for both ends at once. The reader, which has given back all lines, looks at the next one, whose page stays.
+void DirectLink::free_pages() {
+    for (std::size_t i = 0; i < kTrafficKinds; ++i)
+        free_pages_of(remote_->rings[i], outgoing_[i].touched(), outgoing_[i].head(), MADV_REMOVE);
 }
 
 void DirectLink::announce_sleep(bool asleep) {

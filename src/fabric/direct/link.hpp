@@ -34,6 +34,7 @@ public:
 protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is in the peer's memory already
     void transmit_credit(Traffic traffic) override;
+    void free_pages() override;
     void wake_peer() override;
     void announce_cold(bool cold) noexcept override;
 

@@ -1,5 +1,7 @@
 #include "fabric/stream/link.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -10,9 +12,6 @@ namespace {
 
 // The most reads of one progress(), for a peer that never stops sending: each reads the rest of one frame and up to the lanes' scratch.
 constexpr unsigned kReadsMax = 2;
-// The part of each ring whose pages are populated when the link is opened. The other pages are faulted in during the first lap, because
-// most links never get that far: a link has two regions of 2 MiB.
-constexpr std::size_t kPopulatedBytes = 64 * 1024;
 constexpr std::size_t kSignalBytes = sizeof(wire::FrameHeader::signal);
 
 constexpr bool is_credit(StreamKind kind) {
@@ -39,10 +38,10 @@ Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, StreamS
     link->mirror_ = map_private_region();
     if (!link->region_ || !link->mirror_)
         return fail(ErrorCode::overloaded, "no memory for mailboxes of {} bytes", sizeof(Region));
+    populate(*link->region_);
+    populate(*link->mirror_);
     link->by_messages_ = true;
     for (std::size_t i = 0; i < kTrafficKinds; ++i) {
-        populate(link->region_->rings[i], kPopulatedBytes);
-        populate(link->mirror_->rings[i], kPopulatedBytes);
         link->incoming_[i] = RingReader(link->region_->rings[i], link->socket_.keys().incoming);
         link->outgoing_[i] =
             RingWriter(link->mirror_->rings[i], &link->region_->credits[i], link->socket_.keys().outgoing);
@@ -211,6 +210,16 @@ void StreamLink::flush() {
         if (!sent.end.empty()) return lose(sent.end);
         account(batch, sent.bytes);
         if (sent.bytes < batch.bytes()) return set_blocked(true);
+    }
+}
+
+// The mirror's lines were sent, and given back. The region's are this end's alone, so it may free those that it has given back; a peer that has
+// begun a message has its bytes copied straight to their place.
+void StreamLink::free_pages() {
+    for (std::size_t i = 0; i < kTrafficKinds; ++i) {
+        free_pages_of(mirror_->rings[i], outgoing_[i].touched(), outgoing_[i].head(), MADV_DONTNEED);
+        if (body_left_ == 0 && incoming_[i].is_empty(arrived_[i]))
+            free_pages_of(region_->rings[i], kRingLines, incoming_[i].tail(), MADV_DONTNEED);
     }
 }
 

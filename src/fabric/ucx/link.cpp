@@ -47,7 +47,7 @@ Status UcxLink::make_region() {
     } else {
         region_ = map_private_region();
         if (!region_) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
-        populate(region_.get(), sizeof(Region));
+        populate(*region_);
     }
     offer.number(static_cast<std::uint32_t>(getpid()));
     mailbox.write_to(offer);

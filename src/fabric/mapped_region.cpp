@@ -1,0 +1,28 @@
+#include "fabric/mapped_region.hpp"
+
+#include <algorithm>
+
+#include "arch/arch.hpp"
+
+namespace rove::fabric {
+namespace {
+
+std::byte* page_of(std::byte* at) {
+    return at - reinterpret_cast<std::uintptr_t>(at) % arch::page_bytes();
+}
+
+}  // namespace
+
+void free_pages_of(std::byte* ring, std::uint64_t lines, std::uint64_t kept_position, int advice) {
+    const std::size_t page = arch::page_bytes();
+    std::byte* const begin = page_of(ring + page - 1);
+    std::byte* const end = std::min(page_of(ring + lines * wire::kLineBytes + page - 1), page_of(ring + kRingBytes));
+    std::byte* const kept = page_of(ring + kept_position % kRingLines * wire::kLineBytes);
+    const auto free = [advice](std::byte* from, std::byte* to) {
+        if (from < to) (void)madvise(from, static_cast<std::size_t>(to - from), advice);
+    };
+    free(begin, std::min(kept, end));
+    free(std::max(begin, kept + page), end);
+}
+
+}  // namespace rove::fabric
