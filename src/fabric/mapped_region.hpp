@@ -31,9 +31,8 @@ template <typename T>
 [[nodiscard]] inline MappedRegion map_private_region() {
     return map_memory<Region>(MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
-// The part of each ring whose pages are there before the first frame: for a few calls, and the code of small functions. The others come when they
-// are first written.
-inline constexpr std::size_t kPopulatedBytes = 16 * 1024;
+// The part of each ring whose pages are there before the first frame, which may be code. The others come when they are first written.
+inline constexpr std::size_t kPopulatedBytes = kLinesAtFirst * wire::kLineBytes;
 
 // Takes the page faults now, and not while the first frames are written. Kernels before 5.14 cannot do this; the faults then occur later.
 inline void populate_pages(void* begin, std::size_t bytes) {

@@ -371,7 +371,7 @@ std::size_t resident_of_mailboxes() {
 TEST_F(Direct, ALinkThatIsQuietKeepsFewPages) {
     ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
     const std::size_t at_first = resident_of_mailboxes();
-    EXPECT_LE(at_first, std::size_t{4 * 48} << 10U);
+    EXPECT_LE(at_first, std::size_t{4 * 2 * 40} << 10U);
     for (const Traffic traffic : {Traffic::calls, Traffic::prompt}) {
         std::uint64_t sent = 0, taken = 0;
         while (send(*a, traffic, sent, 5000)) ++sent;
