@@ -15,7 +15,7 @@
 
 namespace rove::wire::control {
 
-inline constexpr std::uint16_t kVersion = 6;
+inline constexpr std::uint16_t kVersion = 7;
 inline constexpr std::size_t kLengthBytes = 4;
 
 // Bounds of the fields.
