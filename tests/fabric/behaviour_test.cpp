@@ -121,6 +121,22 @@ TEST_P(TwoFabrics, WhatWasNotTakenCanBeReadBack) {
     }
 }
 
+// A function may take its time.
+TEST_P(TwoFabrics, FramesInUseKeepTheirMemory) {
+    Joined link = join();
+    ASSERT_TRUE(send(*link.a, Traffic::calls, 0, 100'000));
+    wire::Frame frame;
+    ASSERT_TRUE(until([&] { return link.b->next(Traffic::calls, frame); }));
+    const std::uint64_t held = link.b->hold(Traffic::calls);
+    for (int look = 0; look < 4; ++look) {
+        for (unsigned turn = 0; turn < 20; ++turn) progress();
+        link.a->tend_memory();
+        link.b->tend_memory();
+    }
+    EXPECT_TRUE(is_filled(frame.payload, 0));
+    link.b->let_go(Traffic::calls, held);
+}
+
 // Both ends have been quiet: what their rings do not need goes back, and nothing that comes afterwards is lost.
 TEST_P(TwoFabrics, MemoryIsGivenBackByLinksThatAreQuiet) {
     Joined link = join();

@@ -387,20 +387,6 @@ TEST_F(Direct, ALinkThatIsQuietKeepsFewPages) {
     EXPECT_LE(resident_of_mailboxes(), std::size_t{4 * 5 * 4} << 10U);
 }
 
-TEST_F(Direct, AFrameThatIsInUseKeepsItsPages) {
-    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
-    ASSERT_TRUE(send(*a, Traffic::calls, 0, 100'000));
-    wire::Frame frame;
-    ASSERT_TRUE(b->next(Traffic::calls, frame));
-    const std::uint64_t held = b->hold(Traffic::calls);
-    for (int look = 0; look < 4; ++look) {
-        a->tend_memory();
-        b->tend_memory();
-    }
-    EXPECT_TRUE(is_filled(frame.payload, 0));
-    b->let_go(Traffic::calls, held);
-}
-
 TEST_F(Direct, PublishTwiceIsOneBell) {
     ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
     ASSERT_TRUE(fabric_a->announce_sleep());

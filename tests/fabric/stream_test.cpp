@@ -181,6 +181,20 @@ TEST_F(Stream, ByteByByteAFrameArrivesOnceAndWhole) {
     }
 }
 
+// A message is received straight to its place, and takes as long as its sender likes.
+TEST_F(Stream, AMessageThatIsStillComingKeepsItsPages) {
+    constexpr std::size_t kPayload = 100'000;
+    ByteBuffer bytes = message(0, kPayload);
+    fill(std::span(bytes).subspan(bytes.size() - kPayload), 7);
+    for (const std::size_t part : {bytes.size() / 2, bytes.size() - bytes.size() / 2}) {
+        write_bytes(Bytes(bytes).subspan(part == bytes.size() / 2 ? 0 : bytes.size() / 2, part));
+        for (int look = 0; look < 4; ++look) link->tend_memory();
+    }
+    wire::Frame frame;
+    ASSERT_TRUE(link->next(Traffic::calls, frame));
+    EXPECT_TRUE(is_filled(frame.payload, 7));
+}
+
 TEST_F(Stream, GarbageBreaksTheLinkAndNothingElse) {
     for (unsigned round = 0; round < 2000; ++round) {
         open();

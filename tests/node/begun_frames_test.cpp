@@ -81,6 +81,17 @@ TEST_P(BegunFrames, AreDroppedOnTheirOwnLinkOnly) {
     EXPECT_EQ(count(), 4);
 }
 
+// The link is quiet while they are written, and gives back the memory that it does not need.
+TEST_P(BegunFrames, KeepWhatIsWrittenIntoThemHoweverLongThatTakes) {
+    const Entry echo = Package::open(package("basics.c")).entry("echo");
+    const std::string sent(100'000, 'x');
+    (void)peer().call(echo, bytes(sent)).get();  // the second is written in place
+    CallFrame frame = peer().begin(echo, sent.size());
+    std::ranges::copy(bytes(sent), frame.payload().begin());
+    for (int second = 0; second < 4; ++second) detail::Inside::core(peer())->first_engine().each_second();
+    EXPECT_EQ(text(frame.call().get()), sent);
+}
+
 TEST_P(BegunFrames, HaveNoPayloadOnceTheyAreMovedFrom) {
     CallFrame frame = peer().begin(entry_, 8);
     ASSERT_EQ(frame.payload().size(), 8U);

@@ -347,6 +347,34 @@ TEST(NodeCommand, WakesSeldomWhileItIsIdle) {
     (void)peer.ping().get();
 }
 
+// Of its mailboxes, and of its peers' that it has mapped.
+std::size_t memory_of_mailboxes(pid_t process) {
+    std::ifstream maps("/proc/" + std::to_string(process) + "/smaps");
+    std::size_t bytes = 0;
+    bool is_mailbox = false;
+    for (std::string line; std::getline(maps, line);) {
+        if (line.find('-') < line.find(' ')) is_mailbox = line.find("rove-mailbox") != std::string::npos;
+        if (is_mailbox && line.starts_with("Rss:")) bytes += std::stoul(line.substr(4)) * 1024;
+    }
+    return bytes;
+}
+
+TEST(NodeCommand, GivesBackTheMemoryOfPeersThatAreQuiet) {
+    (void)scratch();
+    const NodeProcess server({"--fabric", "shm"});
+    NodeOptions options;
+    options.fabric = FabricChoice::shm;
+    Node client(options);
+    const Peer peer = client.connect(server.address());
+    const Entry echo = Package::open(package("basics.c")).entry("echo");
+    const std::vector<std::byte> large(200'000);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(peer.call(echo, large).get().size(), large.size());
+    EXPECT_GT(memory_of_mailboxes(server.pid()), std::size_t{1} << 20U);
+    EXPECT_TRUE(soon([&] { return memory_of_mailboxes(server.pid()) <= std::size_t{64} << 10U; }))
+        << memory_of_mailboxes(server.pid());
+    EXPECT_EQ(peer.call(echo, large).get().size(), large.size());
+}
+
 // Also the first after it was idle: by then nobody has looked around for some time.
 TEST(NodeCommand, NoticesAFunctionThatRunsLongAfterItWasIdle) {
     (void)scratch();
