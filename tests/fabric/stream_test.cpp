@@ -186,8 +186,9 @@ TEST_F(Stream, AMessageThatIsStillComingKeepsItsPages) {
     constexpr std::size_t kPayload = 100'000;
     ByteBuffer bytes = message(0, kPayload);
     fill(std::span(bytes).subspan(bytes.size() - kPayload), 7);
-    for (const std::size_t part : {bytes.size() / 2, bytes.size() - bytes.size() / 2}) {
-        write_bytes(Bytes(bytes).subspan(part == bytes.size() / 2 ? 0 : bytes.size() / 2, part));
+    const std::size_t half = bytes.size() / 2;
+    for (const Bytes part : {Bytes(bytes).first(half), Bytes(bytes).subspan(half)}) {
+        write_bytes(part);
         for (int look = 0; look < 4; ++look) link->tend_memory();
     }
     wire::Frame frame;

@@ -101,7 +101,7 @@ TEST(ControlMessages, AHelloInBytes) {
               "28000000"
               "01"
               "524f5645"
-              "0600"
+              "0700"
               "01"
               "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a");
 }
