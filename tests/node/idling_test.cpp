@@ -98,16 +98,20 @@ TEST_F(IdlingTest, AfterASleepInVainItSleepsAgainAtOnce) {
     fabric_.is_asked = true;
     const auto looks = [this](unsigned handled, Waiting waiting) {
         const int before = fabric_.looks;
-        (void)step(handled, milliseconds(3), waiting);
+        (void)step(handled, milliseconds(20), waiting);
         return fabric_.looks - before;
     };
     for (const Waiting waiting : {Waiting::frugal, Waiting::balanced}) {
-        EXPECT_GT(looks(0, waiting), 0) << "something may come soon";
-        EXPECT_EQ(looks(0, waiting), 0) << "nothing has come";
-        (void)looks(1, waiting);
-        EXPECT_GT(looks(0, waiting), 0) << "something has";
-        std::thread other([this, slept = fabric_.sleeps.load()] {
-            EXPECT_TRUE(soon([this, slept] { return fabric_.sleeps > slept; }));
+        // A thread that is descheduled for all of its time neither looks nor sleeps.
+        EXPECT_TRUE(soon([&] {
+            (void)looks(1, waiting);
+            return looks(0, waiting) > 0 && looks(0, waiting) == 0;
+        })) << "it looks where something may come soon, and not where nothing has come";
+        std::thread other([this] {
+            EXPECT_TRUE(soon([this] {
+                const Hold hold(mutex_);
+                return baton_.leader_sleeps();
+            }));
             wakes_.wake_unlocked();
         });
         (void)step(0, std::chrono::seconds(20), waiting);
