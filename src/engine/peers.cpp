@@ -168,9 +168,13 @@ void Peers::cool_quiet(fabric::Fabric& fabric) {
     });
 }
 
+// The list refers to it, and the caller.
+bool Peers::is_unneeded(const std::shared_ptr<PeerState>& peer) {
+    return !peer->link() && !peer->sends.has_begun_frames() && (is_client(peer->id()) || peer.use_count() == 2);
+}
+
 bool Peers::remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer) {
-    if (peer->link() || peer->sends.has_begun_frames() || !(is_client(peer->id()) || peer.use_count() == 2))
-        return false;
+    if (!is_unneeded(peer)) return false;
     all_.remove(index);
     return true;
 }

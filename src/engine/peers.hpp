@@ -101,8 +101,10 @@ public:
     }
     // Links over which nothing has come or gone since this was called last are cold from here on, unless there are few.
     void cool_quiet(fabric::Fabric& fabric) REQUIRES(lock_of<EngineLock>);
+    // Whether nobody needs the peer. `peer`: a copy of the list's.
+    [[nodiscard]] static bool is_unneeded(const std::shared_ptr<PeerState>& peer) REQUIRES(lock_of<EngineLock>);
     // Takes the peer away unless somebody needs it. A client that returns is a new one, and the others are met again by their addresses.
-    // `peer`: a copy of the list's. True: it is no longer there.
+    // True: it is no longer there.
     [[nodiscard]] bool remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer)
         REQUIRES(lock_of<EngineLock>);
     // At the node's end.

@@ -153,11 +153,14 @@ void Turns::look_for_missed() {
 }
 
 void Turns::tend_memory() {
+    bool some_unneeded = false;
     for (std::size_t left = std::min(peers_.all().size(), kTended); left > 0; --left) {
         if (tended_ >= peers_.all().size()) tended_ = 0;
-        const std::shared_ptr<PeerState>& peer = peers_.all()[tended_++];
+        const std::shared_ptr<PeerState> peer = peers_.all()[tended_++];
         if (peer->link() && !peer->sends.has_begun_frames()) peer->link()->tend_memory();
+        some_unneeded = some_unneeded || Peers::is_unneeded(peer);
     }
+    if (some_unneeded) lead_.wake();
 }
 
 void Turns::woke_up() {

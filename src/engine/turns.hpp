@@ -67,7 +67,8 @@ public:
     // To be called every second: wakes the leader if a frame waits whose bell, or whose bit on the board, somebody else has taken back, because peers
     // that share memory share these. While the node is idle its leader does not look by itself.
     void look_for_missed() REQUIRES(lock_of<EngineLock>);
-    // To be called every second: has links that are quiet give memory back, some of them each time.
+    // To be called every second: has links that are quiet give memory back, some of them each time, and wakes the leader where it can remove peers
+    // that nobody needs.
     void tend_memory() REQUIRES(lock_of<EngineLock>);
     // The next turn asks the fabric to make progress.
     void progress_soon() REQUIRES(lock_of<EngineLock>) { progress_in_ = 1; }
