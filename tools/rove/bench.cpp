@@ -147,7 +147,7 @@ void add_bench(CLI::App& app) {
         ->add_option(
             "--peers", settings.peers,
             "idle: how many do nothing (0,100,300; --quick: 0,8). Several: separated by commas. Each takes some "
-            "6 MiB of memory, once for both ends, and descriptors: the soft limit of these is raised to the hard one")
+            "0.2 MiB of memory, once for both ends, and descriptors: the soft limit of these is raised to the hard one")
         ->delimiter(',')
         ->check(CLI::Range(std::size_t{0}, kPeersMax - 1));  // one more calls
     command
