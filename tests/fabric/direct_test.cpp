@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 
+#include "../mailbox_memory.hpp"
 #include "base/descriptor.hpp"
 #include "fabric/direct/peers_bells.hpp"
 #include "fabric/mapped_region.hpp"
@@ -356,21 +357,9 @@ TEST_F(Direct, BitsThatAreSetInVainWarmNothingAndAreLookedAtLessOften) {
     EXPECT_TRUE(take(*a, Traffic::calls, 1));
 }
 
-// The resident memory of all mailboxes that are mapped here.
-std::size_t resident_of_mailboxes() {
-    std::ifstream maps("/proc/self/smaps");
-    std::size_t bytes = 0;
-    bool is_mailbox = false;
-    for (std::string line; std::getline(maps, line);) {
-        if (line.find('-') < line.find(' ')) is_mailbox = line.find("rove-mailbox") != std::string::npos;
-        if (is_mailbox && line.starts_with("Rss:")) bytes += std::stoul(line.substr(4)) * 1024;
-    }
-    return bytes;
-}
-
 TEST_F(Direct, ALinkThatIsQuietKeepsFewPages) {
     ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
-    const std::size_t at_first = resident_of_mailboxes();
+    const std::size_t at_first = test::memory_of_mailboxes(getpid());
     EXPECT_LE(at_first, std::size_t{4 * 2 * 40} << 10U);
     for (const Traffic traffic : {Traffic::calls, Traffic::prompt}) {
         std::uint64_t sent = 0, taken = 0;
@@ -378,13 +367,14 @@ TEST_F(Direct, ALinkThatIsQuietKeepsFewPages) {
         while (take(*b, traffic, taken)) ++taken;
         EXPECT_EQ(taken, sent);
     }
-    EXPECT_GT(resident_of_mailboxes(), std::size_t{2 * 2 * 900} << 10U) << "each page is mapped by both ends";
+    EXPECT_GT(test::memory_of_mailboxes(getpid()), std::size_t{2 * 2 * 900} << 10U)
+        << "each page is mapped by both ends";
     for (int look = 0; look < 3; ++look) {
         a->tend_memory();
         b->tend_memory();
     }
     // Each region has three pages with a ring's ends and the words before it, and one more for the next line of each ring.
-    EXPECT_LE(resident_of_mailboxes(), std::size_t{4 * 5 * 4} << 10U);
+    EXPECT_LE(test::memory_of_mailboxes(getpid()), std::size_t{4 * 5 * 4} << 10U);
 }
 
 TEST_F(Direct, PublishTwiceIsOneBell) {

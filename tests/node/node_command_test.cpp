@@ -14,6 +14,7 @@
 #include <fstream>
 #include <future>
 
+#include "../mailbox_memory.hpp"
 #include "bytes.hpp"
 #include "process.hpp"
 #include "rove/rove.hpp"
@@ -345,18 +346,6 @@ TEST(NodeCommand, WakesSeldomWhileItIsIdle) {
     })) << wakes
         << " in 3 s";
     (void)peer.ping().get();
-}
-
-// Of its mailboxes, and of its peers' that it has mapped.
-std::size_t memory_of_mailboxes(pid_t process) {
-    std::ifstream maps("/proc/" + std::to_string(process) + "/smaps");
-    std::size_t bytes = 0;
-    bool is_mailbox = false;
-    for (std::string line; std::getline(maps, line);) {
-        if (line.find('-') < line.find(' ')) is_mailbox = line.find("rove-mailbox") != std::string::npos;
-        if (is_mailbox && line.starts_with("Rss:")) bytes += std::stoul(line.substr(4)) * 1024;
-    }
-    return bytes;
 }
 
 TEST(NodeCommand, GivesBackTheMemoryOfPeersThatAreQuiet) {
