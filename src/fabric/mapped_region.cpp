@@ -13,6 +13,14 @@ std::byte* page_of(std::byte* at) {
 
 }  // namespace
 
+// A ring begins within a page, which it shares with what is before it.
+void populate(Region& region) {
+    for (std::byte* const ring : region.rings) {
+        std::byte* const begin = page_of(ring);
+        populate_pages(begin, static_cast<std::size_t>(ring + kPopulatedBytes - begin));
+    }
+}
+
 void free_pages_of(std::byte* ring, std::uint64_t lines, std::uint64_t kept_position, int advice) {
     const std::size_t page = arch::page_bytes();
     std::byte* const begin = page_of(ring + page - 1);

@@ -38,8 +38,7 @@ Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, StreamS
     link->mirror_ = map_private_region();
     if (!link->region_ || !link->mirror_)
         return fail(ErrorCode::overloaded, "no memory for mailboxes of {} bytes", sizeof(Region));
-    populate(*link->region_);
-    populate(*link->mirror_);
+    // Their pages come as they are used: that takes little time beside the system call for a message.
     link->by_messages_ = true;
     for (std::size_t i = 0; i < kTrafficKinds; ++i) {
         link->incoming_[i] = RingReader(link->region_->rings[i], link->socket_.keys().incoming);
