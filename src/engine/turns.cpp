@@ -19,8 +19,6 @@ constexpr auto kProgressEvery = std::chrono::microseconds(200);
 constexpr unsigned kProgressSteps = 64;
 // Of how many peers each housekeeping asks whether anybody needs them.
 constexpr std::size_t kLookedAfter = 64;
-// Of how many links each second the memory is tended.
-constexpr std::size_t kTended = 256;
 
 }  // namespace
 
@@ -152,15 +150,16 @@ void Turns::look_for_missed() {
     if (missed) lead_.wake();
 }
 
-void Turns::tend_memory() {
-    bool some_unneeded = false;
-    for (std::size_t left = std::min(peers_.all().size(), kTended); left > 0; --left) {
+std::size_t Turns::tend_memory(std::size_t left) {
+    bool some_unneeded = false, has_freed = false;
+    for (left = std::min(left, peers_.all().size()); left > 0 && !has_freed; --left) {
         if (tended_ >= peers_.all().size()) tended_ = 0;
         const std::shared_ptr<PeerState> peer = peers_.all()[tended_++];
-        if (peer->link() && !peer->sends.has_begun_frames()) peer->link()->tend_memory();
+        has_freed = peer->link() && !peer->sends.has_begun_frames() && peer->link()->tend_memory();
         some_unneeded = some_unneeded || Peers::is_unneeded(peer);
     }
     if (some_unneeded) lead_.wake();
+    return left;
 }
 
 void Turns::woke_up() {

@@ -67,9 +67,11 @@ public:
     // To be called every second: wakes the leader if a frame waits whose bell, or whose bit on the board, somebody else has taken back, because peers
     // that share memory share these. While the node is idle its leader does not look by itself.
     void look_for_missed() REQUIRES(lock_of<EngineLock>);
-    // To be called every second: has links that are quiet give memory back, some of them each time, and wakes the leader where it can remove peers
-    // that nobody needs.
-    void tend_memory() REQUIRES(lock_of<EngineLock>);
+    // How many peers are looked at each second by tend_memory().
+    static constexpr std::size_t kTended = 256;
+    // Has links that are quiet give memory back, and wakes the leader where it can remove peers that nobody needs. Looks at that many peers at most,
+    // and returns how many are left: it ends early where a link has given pages back, which takes long, so that the lock is free in between.
+    [[nodiscard]] std::size_t tend_memory(std::size_t left) REQUIRES(lock_of<EngineLock>);
     // The next turn asks the fabric to make progress.
     void progress_soon() REQUIRES(lock_of<EngineLock>) { progress_in_ = 1; }
 

@@ -17,20 +17,21 @@ std::byte* Link::reserve_rarely(Traffic traffic, std::size_t frame_bytes) {
     return nullptr;
 }
 
-void Link::tend_memory() {
+bool Link::tend_memory() {
     const std::uint64_t frames = counters_.frames_sent + counters_.frames_received;
     if (std::exchange(tended_at_, frames) != frames) {
         has_pages_ = true;
-        return;
+        return false;
     }
-    if (!has_pages_ || broken_) return;
+    if (!has_pages_ || broken_) return false;
     for (const Traffic traffic : {Traffic::calls, Traffic::prompt})
         if (incoming_[index_of(traffic)].take_credit()) transmit_credit(traffic);
     for (RingWriter& ring : outgoing_)
-        if (!ring.connected() || !ring.is_empty()) return;
+        if (!ring.connected() || !ring.is_empty()) return false;
     has_pages_ = false;
     free_pages();
     for (RingWriter& ring : outgoing_) ring.forget_touched();
+    return true;
 }
 
 void Link::break_with_malformed() {

@@ -145,8 +145,8 @@ public:
 
     // To be called every second or less often. A link over which nothing has come or gone since the last time gives the peer credit for all that
     // was read, so that the peer can do the same, and once the peer has given back all that was sent, the pages of its rings go back to
-    // the kernel, but for those of the next frames. Precondition: no frame is reserved.
-    void tend_memory();
+    // the kernel, but for those of the next frames: true. Precondition: no frame is reserved.
+    bool tend_memory();
 
     // --- ends
 
@@ -179,8 +179,8 @@ protected:
     // Message links: send that many bytes of the ring, from the line `position` on, to the peer / send the credit. Direct links: nothing.
     virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
     virtual void transmit_credit(Traffic traffic) = 0;
-    // Gives the pages of the rings back that hold nothing: of those that it writes (their writers are empty), and of those that it reads where these
-    // are its own alone. Links whose memory is registered with a device keep theirs.
+    // Gives pages of the rings back to the kernel: of the rings that this end writes, which are empty, and of those that it reads if no other
+    // process has mapped them. UCX's links keep theirs.
     virtual void free_pages() {}
     // Direct links: whether the peer has announced that it sleeps. On message links the message itself wakes the peer.
     [[nodiscard]] bool peer_sleeps() const {
