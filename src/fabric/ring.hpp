@@ -2,17 +2,17 @@
 //
 // Invariants:
 //   * A frame never wraps: if it does not fit before the ring's end, a filler frame takes the remaining lines.
-//   * Memory follows use. The writer goes back to the ring's beginning, by a filler, already after as many lines as it has been using (RingWriter's
-//     `used_`), and uses twice as many once the reader is not quick enough for that. So a ring between two ends that keep up with one another
-//     takes 32 KiB, whose lines stay in the caches, and its other pages are never touched. The reader sees ordinary fillers.
+//   * Memory follows use. The writer uses few lines at first (RingWriter's `used_`): after these it publishes a filler and begins again at
+//     the ring's beginning. If the reader has not read enough of them by then, the writer goes on and uses twice as many. So a ring whose
+//     reader keeps up takes 32 KiB, and its other pages are never touched. For the reader these are fillers like all others.
 //   * The signal word is stored last, in a separate store with release; the reader loads it with acquire (the two are partners).
 //     It is the ring's key, a random number that only the two ends know, plus the frame's number in this ring. So data of an
 //     earlier lap is never taken for the next frame: an old signal has another number, and payload would have to equal one
 //     word of 2^64. Neither side clears anything; the writer only fills up the last word of a body, so that no part of an old
 //     signal remains.
-//   * Credit is the count of lines that the reader has given back, stored with release in the sender's memory once per
-//     bank, or earlier when the reader has caught up, and loaded there with acquire. A frame that is still in use while later ones are done (a function that runs long)
-//     is *held*: its lines and those after it are given back when it ends.
+//   * Credit is the count of lines that the reader has given back, stored with release in the sender's memory once per bank, or earlier if
+//     the reader has caught up, and loaded there with acquire. A frame that is still in use while later ones are done (a function that
+//     runs long) is *held*: its lines and those after it are given back when it ends.
 //
 // The other side may be hostile or broken: a header is copied once and checked before it is used; a credit may only
 // grow, and not beyond what was sent.
@@ -46,9 +46,11 @@ static_assert(wire::kFrameBytesMax * 4 <= kRingBytes && kRingBytes == wire::kFil
 // The lines that a writer uses at first, and again after it has been quiet: 32 KiB, less one line because the reader looks at the line after the
 // last frame, and less what a region has before its rings, so that these lines end with a page.
 inline constexpr std::uint64_t kLinesAtFirst = 512 - 2 - 1;
-// The longest frame for which a writer goes back early. Large frames are read from memory that the writer has left some time ago faster than from
-// the writer's own cache: with early returns half as many posts of 64 KiB are sent (two cores of a Zen 5).
+// The longest frame for which a writer goes back before the ring's end. With longer ones half as many posts of 64 KiB were sent (two cores of a
+// Zen 5, `rove bench bandwidth`).
 inline constexpr std::uint64_t kGoesBackLinesMax = 64;
+// A writer that goes back has room there, because all but `used_` / 2 lines before its own have been given back.
+static_assert(kLinesAtFirst / 2 + 2 * kGoesBackLinesMax < kLinesAtFirst);
 // A reader that has caught up gives credit for so many lines, so that a writer that uses few lines finds them free when it goes back.
 inline constexpr std::uint64_t kCaughtUpLines = 64;
 
@@ -97,7 +99,7 @@ public:
             if (!has_room_for(lines)) return nullptr;
             const std::uint64_t at = head_ % kRingLines;
             if (at > 0 && at + lines > used_) {
-                if (lines <= kGoesBackLinesMax && is_followed(used_ / 2) && has_room_for(lines + to_end()))
+                if (lines <= kGoesBackLinesMax && is_followed(used_ / 2))
                     fill_to_end();
                 else
                     used_ = std::min(kRingLines, std::max(2 * used_, at + lines));
@@ -176,8 +178,7 @@ private:
     std::uint64_t key_ = 0;
     std::uint64_t head_ = 0;              // lines written, ever
     std::uint64_t used_ = kLinesAtFirst;  // after so many lines from the ring's beginning it goes back, if it can
-    std::uint64_t touched_ =
-        0;  // lines from the ring's beginning that have been written since forget_touched(), if more than `used_`
+    std::uint64_t touched_ = 0;   // the most lines from the ring's beginning that were written since forget_touched()
     std::uint64_t credited_ = 0;  // lines given back, ever
     std::uint64_t sequence_ = 0;
     bool credit_wrong_ = false;

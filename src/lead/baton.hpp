@@ -14,8 +14,8 @@
 //     if none of them does.
 //   - While a function runs, the leader is watched: by a follower; without followers, by a thread that waits; without both, by the
 //     standby thread, which runs no functions itself and is therefore always available (in nodes that run functions side by side).
-//   - The follower on watch rests only while the leader sleeps for long, and the standby thread only while another thread can lead: the step that ends
-//     that returns it.
+//   - The follower on watch rests only while the leader sleeps for long, and the standby thread only while another thread can lead. The step
+//     that ends either of these wakes the thread that rests.
 #pragma once
 
 #include <cstdint>

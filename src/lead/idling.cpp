@@ -24,9 +24,8 @@ constexpr unsigned kSpinTurnsFrugal = 64;
 
 // Spins, then yields, then sleeps; returns when there may be something to do. Spinning is right while no other thread wants the core,
 // because the thread that is waited for then runs on another: if another thread ran during the yields, the next spin is half as long;
-// otherwise it may be longer. After a sleep in which nothing
-// came, it is nobody's answer that is waited for, and the leader sleeps again at once: where it looks every millisecond because no bell announces
-// what it waits for, spinning took a tenth of a core from the thread that makes it (a compiler).
+// otherwise it may be longer. After a sleep in which nothing has come, the leader sleeps again at once. While a call waits for its code, for
+// example, the leader looks every millisecond, and spinning each time took a tenth of the core from the compiler.
 void Idling::wait(LeadTurn& turn, Deadline deadline) {
     duties_.await_signals(turn);
     if (look_for_room(turn)) return;

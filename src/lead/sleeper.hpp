@@ -20,7 +20,7 @@ public:
     Sleeper(const Sleeper&) = delete;
 
     [[nodiscard]] Status open(const std::vector<int>& descriptors);
-    // Sleeps until a descriptor is readable, a kick, or the deadline (none: for ever): timeout.
+    // Sleeps until a descriptor is readable, a kick, or the deadline (none: for ever). timeout: it was the deadline.
     std::cv_status sleep(std::optional<TimePoint> deadline);
     // Ends the current or the next sleep. Callable from any thread; async-signal-safe.
     void kick() noexcept;

@@ -24,11 +24,11 @@ struct LeadTurn {
     HeldLock& lock;
     Baton::Turn baton;
     AwaitedSignals awaited{};  // the signals that it spins on
-    // When the first of its sleeps began whose time was over before anything happened; nothing has happened since. Then it sleeps again at once.
+    // Since when it has slept in vain: each sleep since then has ended because its time was over. Then it sleeps again at once.
     std::optional<TimePoint> in_vain_since{};
     bool holds_back = false;  // it waits for a short time, in which functions are left to other threads
     LargeQueue::Place* large_beneath = nullptr;  // a place that this thread keeps while it waits
-    // Nothing has happened for long: what is not due at a certain time can wait for `LeadDuties::each_second`.
+    // Nothing has happened for long. Then the leader sleeps until something rings, and Engine::each_second() looks for what has not rung.
     [[nodiscard]] bool is_idle() const { return in_vain_since && Clock::now() - *in_vain_since >= kIdleAfter; }
     [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
 };
