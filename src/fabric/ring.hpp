@@ -41,7 +41,8 @@ namespace rove::fabric {
 inline constexpr std::uint64_t kRingBytes = 1024 * 1024;
 inline constexpr std::uint64_t kRingLines = kRingBytes / wire::kLineBytes;
 inline constexpr std::uint64_t kBankLines = kRingLines / 8;
-static_assert(wire::kFrameBytesMax * 4 <= kRingBytes && kRingBytes == wire::kFillerBytesMax);
+static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
+static_assert(wire::kFillerBytesMax == kRingBytes - wire::kLineBytes);
 
 // The lines that a writer uses at first, and again after it has been quiet: 32 KiB, less one line because the reader looks at the line after the
 // last frame, and less what a region has before its rings, so that these lines end with a page.

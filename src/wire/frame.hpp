@@ -75,8 +75,9 @@ inline constexpr std::size_t kHeaderBytes = sizeof(FrameHeader);
 // frames are in flight at once, and one always fits wherever the ring's end is.
 inline constexpr std::size_t kPayloadBytesMax = 256 * 1024 - 1024;
 inline constexpr std::size_t kFrameBytesMax = 256 * 1024;
-// The largest filler: a whole mailbox ring.
-inline constexpr std::size_t kFillerBytesMax = 1024 * 1024;
+// The largest filler: a mailbox ring less one line. One as long as the ring could follow another one, and fillers for ever would keep the reader,
+// which passes over them in one go.
+inline constexpr std::size_t kFillerBytesMax = 1024 * 1024 - kLineBytes;
 // The largest error message, including its exception's type: the rest is cut off by the sender and by the receiver. A caller keeps one for
 // each call in flight.
 inline constexpr std::size_t kErrorBytesMax = 4096;

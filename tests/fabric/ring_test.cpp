@@ -303,12 +303,18 @@ TEST_F(Ring, CreditComesEarlyOnlyFromAReaderThatHasCaughtUp) {
     EXPECT_EQ(region->credits[0], kBankLines + kCaughtUpLines);
 }
 
+// Where one has ended, another one would end at the same place.
+TEST_F(Ring, AFillerAsLongAsTheRingIsMalformed) {
+    writer.publish({.body_bytes = kRingBytes - wire::kHeaderBytes, .kind = Kind::filler});
+    EXPECT_EQ(RingReader::Arrival::malformed, reader.next(taken));
+}
+
 TEST_F(Ring, OnlyAFillerIsLongerThanAFrame) {
     for (const Kind kind : {Kind::filler, Kind::call}) {
         FrameHeader header = call;
         header.signal = kKey + 1;
         header.kind = kind;
-        header.body_bytes = kRingBytes - wire::kHeaderBytes;
+        header.body_bytes = kRingBytes - wire::kLineBytes - wire::kHeaderBytes;
         EXPECT_EQ(wire::is_well_formed(header), kind == Kind::filler);
         header.body_bytes += wire::kLineBytes;
         EXPECT_FALSE(wire::is_well_formed(header));
