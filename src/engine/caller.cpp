@@ -48,7 +48,7 @@ Result<const detail::Callable::Code*> complete(Callee& callee, const detail::Cal
 }
 
 Status Caller::ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t payload_bytes, Deadline deadline) {
-    ROVE_CHECK(in_time(deadline));
+    ROVE_CHECK(in_time(deadline, *peer));
     // The frame and what may have to be in it: a name, or code that is not too large to be inlined.
     const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + payload_bytes;
     if (peer->clear_way() && peer->link()->has_room(Traffic::calls, bytes)) return {};
@@ -109,8 +109,8 @@ Result<CallId> Caller::call(const PeerPointer& peer, const Outgoing& outgoing) {
         joined.payload = outgoing.payload.joined(room);
         return call(peer, joined);
     }
-    ROVE_CHECK(in_time(outgoing.deadline));
     Hold hold(lead_.mutex());
+    ROVE_CHECK(in_time(outgoing.deadline, *peer));
     const bool whole = outgoing.payload.size() <= wire::kPayloadBytesMax;
     if (outgoing.sending != Sending::always_inlined && whole) {
         if (const auto sent = send_at_once(*peer, outgoing))
@@ -213,10 +213,6 @@ Result<BegunFrame> Caller::begin(const PeerPointer& peer, const Outgoing& outgoi
 }
 
 Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_reply, Deadline deadline) {
-    if (const Status early = in_time(deadline); !early) {
-        drop_begun(peer, std::move(begun.link));
-        return tl::unexpected<Error>(early.error());
-    }
     std::shared_ptr<NodeCore> last;  // destroyed after the lock is released
     Hold hold(lead_.mutex());
     last = own_calls_.end_frame();
@@ -227,6 +223,10 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
         return runner_.is_ending()
                    ? tl::unexpected<Error>(was_shut_down(name_()))
                    : fail(ErrorCode::disconnected, "{} was lost before the frame for it was posted", who(peer));
+    if (is_over(deadline)) {
+        lead_.wake();  // nothing was published, as in drop_begun()
+        return tl::unexpected<Error>(not_sent_in_time(who(peer)));
+    }
     CallId id{0, 0};
     if (wants_reply) {
         ROVE_TRY(id, own_calls_.table().begin(&peer));
@@ -289,8 +289,8 @@ Result<CallId> Caller::ping(const PeerPointer& peer, Bytes payload, bool wants_r
 }
 
 Result<CallId> Caller::load(const PeerPointer& peer, const std::shared_ptr<PackageStore>& package, Deadline deadline) {
-    ROVE_CHECK(in_time(deadline));
     Hold hold(lead_.mutex());
+    ROVE_CHECK(in_time(deadline, *peer));
     ROVE_CHECK(make_alive(peer, hold.lock(), deadline));
     if (is_client(peer->id())) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));
     ROVE_CHECK(exchange_.check_forms(*peer, *package));
@@ -440,7 +440,7 @@ Result<CallId> Caller::call_from_here(NodeId to, code::EntryPoint function, cons
         return fail(ErrorCode::invalid, "{}: {} bytes of arguments are over the limit of {}", callee.name,
                     payload.size(), wire::kMessageBytesMax);
     if (to == routes_.id()) {
-        ROVE_CHECK(in_time(deadline));
+        if (is_over(deadline)) return tl::unexpected<Error>(not_sent_in_time(name_()));
         ByteBuffer room;
         const Bytes joined = payload.joined(room);
         Hold hold(lead_.mutex());

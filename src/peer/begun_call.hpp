@@ -4,17 +4,28 @@
 // answer; so each slot is given back once.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <string_view>
 #include <utility>
 
 #include "peer/calls.hpp"
+#include "peer/names.hpp"
 #include "peer/peer_state.hpp"
 
 namespace rove {
 
 // Checked by each function that begins a call, before anything is sent: if the limit has passed already nothing runs, even if there is room.
-[[nodiscard]] inline Status in_time(Deadline deadline) {
-    if (!deadline || Clock::now() < *deadline) return {};
-    return fail(ErrorCode::timed_out, "the call's time limit had expired before it was sent");
+[[nodiscard]] inline bool is_over(Deadline deadline) {
+    return deadline && Clock::now() >= *deadline;
+}
+[[nodiscard]] inline Error not_sent_in_time(std::string_view receiver) {
+    return {ErrorCode::timed_out,
+            fmt::format("{}: the time that the call was given was over before it was sent", receiver)};
+}
+[[nodiscard]] inline Status in_time(Deadline deadline, const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
+    if (!is_over(deadline)) return {};
+    return tl::unexpected<Error>(not_sent_in_time(who(peer)));
 }
 
 // The context of a call that this node makes itself. `me`: this node's id as the receiver knows it. `id`: zeros where nobody waits for the end.

@@ -270,16 +270,16 @@ TEST_P(Api, Deadlines) {
     using namespace std::chrono_literals;
     EXPECT_EQ(peer().async(within(20s), fn<add>, 1, 2).get(), 3);
     nap_is_over = false;
-    Call<int> late = peer().async(within(5ms), fn<nap_until_told>);
-    const Error error = error_of([&] { (void)late.get(); });
+    // async() throws where it was too late to send the call: on a busy machine some do.
+    const Error error = error_of([&] { (void)peer().async(within(5ms), fn<nap_until_told>).get(); });
     EXPECT_EQ(error.code(), ErrorCode::timed_out);
     EXPECT_NE(std::string(error.what()).find(server_->address()), std::string::npos) << error.what();
-    nap_is_over = true;  // not reached, if the call waited for its function's end
     // Several, which end in the order of their times.
-    Call<int> second = peer().async(within(300ms), fn<nap>, 600);
-    Call<int> first = peer().async(within(20ms), fn<nap>, 600);
+    Call<int> second = peer().async(within(1s), fn<nap_until_told>);
+    Call<int> first = peer().async(within(400ms), fn<nap_until_told>);
     EXPECT_EQ(when_any(second, first).get(), 1U);
     EXPECT_EQ(error_of([&] { (void)second.get(); }).code(), ErrorCode::timed_out);
+    nap_is_over = true;  // not reached, if a call waited for its function's end
 }
 
 TEST_P(Api, WhenAllAndAny) {
