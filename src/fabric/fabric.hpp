@@ -121,7 +121,7 @@ public:
         if (arrival == RingReader::Arrival::malformed) break_with_malformed();
         return arrival == RingReader::Arrival::frame;
     }
-    // Gives the frame's room back; credits are sent to the peer once per bank.
+    // Gives the frame's room back; credits are sent to the peer as RingReader::take_due_credit() says.
     void release(Traffic traffic) {
         RingReader& ring = incoming_[index_of(traffic)];
         ring.release();

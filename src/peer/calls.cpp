@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace rove {
@@ -39,7 +40,8 @@ CallEnd CallSlot::take() {
 
 void CallTable::grow() {
     const std::size_t first = chunks_.size() * kChunk;
-    free_.reserve(first + kChunk);  // what may fail is done first
+    const std::size_t slots = first + kChunk;
+    if (free_.capacity() < slots) free_.reserve(std::max(slots, 2 * first));  // what may fail is done first
     chunks_.push_back(std::make_unique<Chunk>());
     for (std::size_t i = kChunk; i > 0; --i) {
         slot(first + i - 1).generation = generations_.first;

@@ -189,7 +189,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t kChunk = 256;
+    // 5 KiB: a client, of which a process may have many, has few calls in flight, and each node's first call makes one.
+    static constexpr std::size_t kChunk = 16;
     using Chunk = std::array<CallSlot, kChunk>;
     [[nodiscard]] CallSlot& slot(std::size_t index) { return (*chunks_[index / kChunk])[index % kChunk]; }
     void grow();

@@ -85,8 +85,8 @@ void UcxFabric::drop_unused_workers() {
 }
 
 void UcxWorkers::leave(std::unique_ptr<UcxSendMemory> memory) {
-    std::erase_if(left, [](const auto& each) { return each->on_their_way == 0; });
-    if (memory->on_their_way > 0) left.push_back(std::move(memory));
+    std::erase_if(left, [](const auto& each) { return !each->is_in_use(); });
+    if (memory->is_in_use()) left.push_back(std::move(memory));
 }
 
 Result<std::unique_ptr<Link>> UcxFabric::open_link() {
@@ -105,13 +105,18 @@ UcxLink* UcxFabric::find(std::uint64_t token) const {
     return found != links_.end() ? found->second : nullptr;
 }
 
+void UcxFabric::flush() {
+    if (!contexts_[static_cast<std::size_t>(Transport::tcp)]) return;
+    for (const auto& [token, link] : links_) link->flush();
+}
+
 unsigned UcxFabric::progress() {
     unsigned events = 0;
-    if (contexts_[static_cast<std::size_t>(Transport::tcp)])
-        for (const auto& [token, link] : links_) link->flush();
+    flush();
     for (const auto& workers : workers_)
         for (const auto& worker : workers->each)
             if (worker) events += worker->progress();
+    if (events > 0) flush();  // a message that UCX has sent now may have kept a credit back
     return events;
 }
 

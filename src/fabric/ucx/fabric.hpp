@@ -65,6 +65,7 @@ public:
 
 private:
     [[nodiscard]] Result<std::shared_ptr<UcxWorkers>> open_workers();
+    void flush();
 
     std::array<std::shared_ptr<UcxContext>, 2> contexts_;
     Descriptor events_;                                 // an epoll descriptor that watches those of all workers

@@ -131,11 +131,17 @@ void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t byte
     const TimePoint now = Clock::now();
     if (coalesced.bytes < kCoalescedBytesMax && now - sent_at_ <= kCoalesceFor) return;
     sent_at_ = now;
-    flush();
+    send_coalesced_frames();
+}
+
+void UcxLink::flush() {
+    send_coalesced_frames();
+    for (const Traffic traffic : {Traffic::prompt, Traffic::calls})
+        if (credit_due_[index_of(traffic)]) send_credit(traffic);
 }
 
 // Prompt frames first, so that code arrives before the call that needs it.
-void UcxLink::flush() {
+void UcxLink::send_coalesced_frames() {
     for (const Traffic traffic : {Traffic::prompt, Traffic::calls})
         if (coalesced_[index_of(traffic)].bytes > 0) send_coalesced(traffic);
 }
@@ -154,18 +160,23 @@ void UcxLink::send_coalesced(Traffic traffic) {
 
 void UcxLink::transmit_credit(Traffic traffic) {
     const std::size_t i = index_of(traffic);
-    const std::uint64_t credit = incoming_[i].given_back();
     if (remote_) {  // partner: RingWriter::load_credit
-        std::atomic_ref(remote_->credits[i]).store(credit, std::memory_order_release);
+        std::atomic_ref(remote_->credits[i]).store(incoming_[i].given_back(), std::memory_order_release);
         return;
     }
     if (tcp_endpoint_ == nullptr) return;
-    flush();  // a peer that has the credit for a call also has its reply
-    auto& headers = messages_->credit_headers[i];
-    UcxHeader& header = headers[credits_sent_[i]++ % headers.size()];
-    header = {peer_token_, credit | (traffic == Traffic::prompt ? kTrafficBit : 0)};
+    credit_due_[i] = true;
+    flush();  // the frames first: a peer that has the credit for a call also has its reply
+}
+
+void UcxLink::send_credit(Traffic traffic) {
+    const std::size_t i = index_of(traffic);
+    auto& [header, on_its_way] = messages_->credits[i];
+    if (on_its_way > 0) return;
+    credit_due_[i] = false;
+    header = {peer_token_, incoming_[i].given_back() | (traffic == Traffic::prompt ? kTrafficBit : 0)};
     if (const Status sent =
-            workers_->worker(Transport::tcp)->send(tcp_endpoint_, kCreditId, raw(header), {}, &messages_->on_their_way);
+            workers_->worker(Transport::tcp)->send(tcp_endpoint_, kCreditId, raw(header), {}, &on_its_way);
         !sent)
         end_with(sent.error());
 }

@@ -7,6 +7,7 @@
 // is given to its workers (UcxWorkers::leave).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -40,8 +41,17 @@ struct UcxSendMemory {
     MappedRegion mirror;  // the mirror of the peer's rings
     // One header per line of a ring; it is free again when its frame has been credited.
     std::array<std::vector<UcxHeader>, kTrafficKinds> headers;
-    std::array<std::array<UcxHeader, 32>, kTrafficKinds> credit_headers{};  // at most 8 banks are in transit
-    unsigned on_their_way = 0;  // messages that UCX has not read yet, which it may do after their link has ended
+    // Of each ring one credit at most is in transit. A later one says what all before it did, and waits for its place.
+    struct Credit {
+        UcxHeader header;
+        unsigned on_its_way = 0;  // 1: UCX has not read the header yet
+    };
+    std::array<Credit, kTrafficKinds> credits{};
+    unsigned on_their_way = 0;  // messages with frames that UCX has not read yet
+    // UCX may read from it also after the link has ended.
+    [[nodiscard]] bool is_in_use() const {
+        return on_their_way > 0 || std::ranges::any_of(credits, [](const Credit& each) { return each.on_its_way > 0; });
+    }
 };
 
 class UcxLink final : public Link {
@@ -62,7 +72,7 @@ public:
     [[nodiscard]] bool was_rung() const {
         return std::atomic_ref(region_->asleep).load(std::memory_order_acquire) == 0;
     }
-    // Sends the frames that wait to be coalesced.
+    // Sends the frames that wait to be coalesced, and the credit that waits for an earlier one.
     void flush();
     [[nodiscard]] std::uint64_t token() const { return token_; }
 
@@ -77,6 +87,8 @@ private:
     [[nodiscard]] Status connect_direct(Bytes address, std::uint32_t pid, const ProcFile& mailbox);
     [[nodiscard]] Status connect_message(Bytes address);
     void send_coalesced(Traffic traffic);
+    void send_coalesced_frames();
+    void send_credit(Traffic traffic);
 
     UcxFabric& fabric_;
     std::shared_ptr<UcxWorkers> workers_;
@@ -97,7 +109,7 @@ private:
     };
     std::array<Coalesced, kTrafficKinds> coalesced_{};
     TimePoint sent_at_{};
-    std::array<unsigned, kTrafficKinds> credits_sent_{};
+    std::array<bool, kTrafficKinds> credit_due_{};        // message
     std::array<std::uint64_t, kTrafficKinds> arrived_{};  // message: lines received
 };
 
