@@ -140,7 +140,7 @@ int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) ROVE
 int rove_peer_limit(rove_peer_t* peer, int timeout_ms) ROVE_NOTHROW;
 
 /* Reads a package file and checks its form, and each slice by its digest. ROVE_INVALID: it does not exist, is truncated or malformed, a slice is
-   altered, or it has another ABI. */
+ * altered, or it has another ABI. */
 int rove_package_open(const char* path, rove_package_t** out) ROVE_NOTHROW;
 void rove_package_close(rove_package_t* package) ROVE_NOTHROW;
 

@@ -60,7 +60,7 @@ asio::awaitable<Status> Reception::welcome(Guest& guest, Strangers::Place& stran
     ChannelDeadline deadline(beside_.thread.io(), channel);
     deadline.set(std::min<std::chrono::milliseconds>(kHelloTimeMax, beside_.host.options.connect_timeout));
     Status met = co_await converse(guest, stranger, same_user, deadline);
-    if (!met && deadline.passed())  // which has closed the channel: the error is what that looks like
+    if (!met && deadline.passed())  // which has closed the channel; `met` says no more than that
         co_return fail(ErrorCode::timed_out, "it did not answer in time");
     co_return met;
 }

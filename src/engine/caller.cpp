@@ -223,9 +223,9 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
         return runner_.is_ending()
                    ? tl::unexpected<Error>(was_shut_down(name_()))
                    : fail(ErrorCode::disconnected, "{} was lost before the frame for it was posted", who(peer));
-    if (is_over(deadline)) {
+    if (const Status early = in_time(deadline, peer); !early) {
         lead_.wake();  // nothing was published, as in drop_begun()
-        return tl::unexpected<Error>(not_sent_in_time(who(peer)));
+        return tl::unexpected<Error>(early.error());
     }
     CallId id{0, 0};
     if (wants_reply) {
@@ -440,7 +440,7 @@ Result<CallId> Caller::call_from_here(NodeId to, code::EntryPoint function, cons
         return fail(ErrorCode::invalid, "{}: {} bytes of arguments are over the limit of {}", callee.name,
                     payload.size(), wire::kMessageBytesMax);
     if (to == routes_.id()) {
-        if (is_over(deadline)) return tl::unexpected<Error>(not_sent_in_time(name_()));
+        if (has_passed(deadline)) return tl::unexpected<Error>(not_sent_in_time(name_()));
         ByteBuffer room;
         const Bytes joined = payload.joined(room);
         Hold hold(lead_.mutex());

@@ -184,6 +184,20 @@ void Engine::drive(const std::function<bool()>& done, Deadline deadline) {
     (void)runner_.wait_until(hold.lock(), deadline, done);
 }
 
+// By the control thread, because nobody may lead: all threads may be in functions, and an idle node's leader sleeps without a limit.
+void Engine::each_second() {
+    {
+        const Hold hold(lock());
+        runner_.code().let_go();
+        turns_.look_for_missed();
+        warn_of_deadlocks();
+    }
+    for (std::size_t left = Turns::kTended; left > 0;) {
+        const Hold hold(lock());
+        left = turns_.tend_memory(left);
+    }
+}
+
 void Engine::hand_over_here() {
     const Hold hold(lock());
     runner_.hand_over_here();

@@ -29,19 +29,6 @@ constexpr unsigned kTellersMax = 8;
 // A function that waits for a call runs others on top of itself. One of those that then takes long, and waits for no call itself, may be
 // waiting for a lock that the function beneath it holds: neither will ever end. The control thread looks, because all others may be in
 // such functions; with one thread the leader itself is.
-void Engine::each_second() {
-    {
-        const Hold hold(lock());
-        runner_.code().let_go();
-        turns_.look_for_missed();
-        warn_of_deadlocks();
-    }
-    for (std::size_t left = Turns::kTended; left > 0;) {
-        const Hold hold(lock());
-        left = turns_.tend_memory(left);
-    }
-}
-
 void Engine::warn_of_deadlocks() {
     const TimePoint now = Clock::now();
     const auto look_at = [&](Run& run) {

@@ -24,7 +24,7 @@ constexpr auto kWaitsLeadingFor = std::chrono::milliseconds(20);
 constexpr unsigned kSpinTurns = 100;  // 5 us between two looks that need the lock
 constexpr auto kSpinFor = std::chrono::microseconds(50);
 constexpr auto kYieldFor = std::chrono::microseconds(500);
-constexpr auto kSleepMax = std::chrono::milliseconds(1);
+constexpr auto kNapMax = std::chrono::milliseconds(1);
 // For how long the user's function may hold up later frames while another thread leads: two looks of the thread that keeps watch.
 constexpr auto kKeepsMailboxFor = std::chrono::milliseconds(1);
 // How long it waits for the next part when its node ends.
@@ -141,7 +141,7 @@ bool Gathering::takes(const wire::Frame& frame) {
     return true;
 }
 
-// Its callers are code that travels, which takes an error for the call's end, and Runner::outside.
+// Both callers, code that travels and Runner::outside, treat an exception as the end of the call.
 Gathering::Next Gathering::next(rove_here& here) noexcept {
     // Without the lock, which may be another thread's for ever where this is the child of a fork.
     if (state_ == State::called) return Next::call;
@@ -286,7 +286,7 @@ void Gathering::pause() const {
     static constinit const std::atomic<bool> nothing_else{false};
     const auto waited = Clock::now() - *waits_since_;
     if (waited > kYieldFor)
-        std::this_thread::sleep_for(std::min<TimePoint::duration>(waited / 16, kSleepMax));
+        std::this_thread::sleep_for(std::min<TimePoint::duration>(waited / 16, kNapMax));
     else if (waited > kSpinFor)
         sched_yield();
     else if (awaited_.signals.empty())

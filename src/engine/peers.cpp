@@ -6,14 +6,6 @@
 #include "peer/names.hpp"
 
 namespace rove {
-namespace {
-
-// Where no more than this many are looked at in each turn, they stay so, however quiet they are: to learn of their frames by the board would
-// cost more.
-constexpr std::size_t kWarmMax = 4;
-
-}  // namespace
-
 Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Link> opened,
                                     std::shared_ptr<PeerState> old) {
     const Hold hold(lead_.mutex());
@@ -40,7 +32,7 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     if (is_new) all_.add(peer);  // before anything points to it, and memory is too short for more
     link->settled();
     peer->meet(std::move(meeting.peer), name, std::move(link), ++meetings_, std::move(meeting.hang_up));
-    all_.warm(*peer);
+    all_.add_warm(*peer);
     try {
         enter(*peer, meeting.resident);
         log().info("{}: met {} ({} lane)", name_(), who(*peer), fabric::name_of(peer->lane()));
@@ -162,7 +154,7 @@ void Peers::cool_quiet(fabric::Fabric& fabric) {
     for (PeerState* const peer : all_.warm())
         if (peer->link() && !peer->note_traffic() && peer->is_quiet()) quiet.push_back(peer->link().get());
     fabric.cool(quiet);
-    all_.cool([](const PeerState& peer) {
+    all_.drop_warm_if([](const PeerState& peer) {
         engine_lock_is_held();
         return !peer.link() || peer.link()->is_cold();
     });

@@ -16,8 +16,11 @@
 
 namespace rove {
 
-// Peers at once. Each has 2 MiB of mailboxes.
+// Peers at once. Each has 2 MiB of address space for its mailbox, and of memory what that needs.
 inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
+// Where no more than this many are looked at in each turn, they stay warm, however quiet they are: to learn of their frames by the board would
+// cost more.
+inline constexpr std::size_t kWarmMax = 4;
 
 // The result of a meeting: the other end's identity, and what the two have agreed on.
 struct Meeting {
@@ -97,7 +100,7 @@ public:
     void take_warmed(fabric::Fabric& fabric) noexcept REQUIRES(lock_of<EngineLock>) {
         while (fabric.has_warmed())
             if (fabric::LinkHolder* const holder = fabric.take_warmed().holder())
-                all_.warm(static_cast<PeerState&>(*holder));
+                all_.add_warm(static_cast<PeerState&>(*holder));
     }
     // Links over which nothing has come or gone since this was called last are cold from here on, unless there are few.
     void cool_quiet(fabric::Fabric& fabric) REQUIRES(lock_of<EngineLock>);

@@ -1,6 +1,7 @@
 #include "engine/turns.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/gathering.hpp"
 
@@ -9,8 +10,10 @@ namespace rove {
 namespace {
 
 // Peers that share memory ring one bell and have one board, and one of them could take from these what another has written there: a frame is seen
-// this soon without. A link over which nothing has come or gone for this long is cold.
+// this soon without.
 constexpr auto kSleepMax = std::chrono::milliseconds(100);
+// A link over which nothing has come or gone for this long is cold.
+constexpr auto kCoolAfter = std::chrono::milliseconds(100);
 // How often a leader with nothing else to do looks whether senders that have begun a payload go on (Staging).
 constexpr auto kStagingLook = std::chrono::milliseconds(100);
 // How long streams wait for a leader that is busy, or reads.
@@ -18,7 +21,7 @@ constexpr auto kProgressEvery = std::chrono::microseconds(200);
 // The number of steps after which a fabric progresses even if its links do not need it: it may have connections to open and close.
 constexpr unsigned kProgressSteps = 64;
 // Of how many peers each housekeeping asks whether anybody needs them.
-constexpr std::size_t kLookedAfter = 64;
+constexpr std::size_t kUnneededLooks = 64;
 
 }  // namespace
 
@@ -115,7 +118,7 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
     rest.restless = (local_.parked() && !local_.parked()->waits_for_thread()) || !rooms_.is_empty() || must_wait;
     rest.pending = (!local_.is_empty() && !local_.parked() && turn.runs_functions()) || left_.has_any();
     rest.pending = rest.pending || fabric_->may_have_warmed();
-    // Whoever is idle looks every second (look_for_missed).
+    // For an idle node the control thread looks each second (look_for_missed).
     bool others_may_take_bells = fabric_->has_cold_on_board();
     for (PeerState* const peer : peers_.all().warm()) {
         if (!peer->link()) continue;
@@ -151,14 +154,18 @@ void Turns::look_for_missed() {
 }
 
 std::size_t Turns::tend_memory(std::size_t left) {
-    bool some_unneeded = false, has_freed = false;
-    for (left = std::min(left, peers_.all().size()); left > 0 && !has_freed; --left) {
+    std::optional<std::size_t> unneeded;
+    bool has_freed = false;
+    for (left = std::min(left, peers_.all().size()); left > 0 && !has_freed; --left, ++tended_) {
         if (tended_ >= peers_.all().size()) tended_ = 0;
-        const std::shared_ptr<PeerState> peer = peers_.all()[tended_++];
+        const std::shared_ptr<PeerState> peer = peers_.all()[tended_];
         has_freed = peer->link() && !peer->sends.has_begun_frames() && peer->link()->tend_memory();
-        some_unneeded = some_unneeded || Peers::is_unneeded(peer);
+        if (!unneeded && Peers::is_unneeded(peer)) unneeded = tended_;
     }
-    if (some_unneeded) lead_.wake();
+    if (unneeded) {
+        pruned_ = *unneeded;
+        lead_.wake();
+    }
     return left;
 }
 
@@ -217,16 +224,15 @@ unsigned Turns::look_after(const std::shared_ptr<PeerState>& peer, TimePoint now
     return changed + 1;
 }
 
-// What no frame announces: peers that nobody needs any more, some in each round, and links that have become quiet, or whose peers' words on the
-// board others have taken back.
-void Turns::look_after_links(TimePoint now) {
-    for (std::size_t left = std::min(peers_.all().size(), kLookedAfter); left > 0; --left) {
-        if (looked_after_ >= peers_.all().size()) looked_after_ = 0;
-        const std::shared_ptr<PeerState> peer = peers_.all()[looked_after_];
-        if (!peers_.remove_unneeded(looked_after_, peer)) ++looked_after_;
+// What no frame announces: peers that nobody needs any more, some in each round; links that are quiet; and frames whose bit another peer has cleared.
+void Turns::prune_and_cool(TimePoint now) {
+    for (std::size_t left = std::min(peers_.all().size(), kUnneededLooks); left > 0; --left) {
+        if (pruned_ >= peers_.all().size()) pruned_ = 0;
+        const std::shared_ptr<PeerState> peer = peers_.all()[pruned_];
+        if (!peers_.remove_unneeded(pruned_, peer)) ++pruned_;
         if (peers_.all().size() == 0) break;
     }
-    if (now - cooled_at_ < kSleepMax) return;
+    if (now - cooled_at_ < kCoolAfter) return;
     cooled_at_ = now;
     fabric_->look_at_cold();
     peers_.take_warmed(*fabric_);
@@ -243,7 +249,7 @@ unsigned Turns::housekeep(Lead::Turn& turn) {
         changed += look_after(peers_.all().warm()[i]->shared_from_this(), now, turn);
         if (lead_.lost(turn)) return changed;
     }
-    look_after_links(now);
+    prune_and_cool(now);
     changed += payload_parts_.cut_off_slow_senders(now);
     if (absent_.drop_old(now)) {
         housekeeping_.hurry();

@@ -83,7 +83,7 @@ private:
     [[nodiscard]] bool progress_is_due(unsigned handled) REQUIRES(lock_of<EngineLock>);
     unsigned look_after(const std::shared_ptr<PeerState>& peer, TimePoint now, Lead::Turn& turn)
         REQUIRES(lock_of<EngineLock>);
-    void look_after_links(TimePoint now) REQUIRES(lock_of<EngineLock>);
+    void prune_and_cool(TimePoint now) REQUIRES(lock_of<EngineLock>);
 
     Lead& lead_;
     Runner& runner_;
@@ -106,8 +106,8 @@ private:
     unsigned progress_in_ GUARDED_BY(lock_of<EngineLock>) = 1;
     TimePoint progressed_at_ GUARDED_BY(lock_of<EngineLock>){};
     TimePoint cooled_at_ GUARDED_BY(lock_of<EngineLock>){};
-    std::size_t tended_ GUARDED_BY(lock_of<EngineLock>) = 0;        // of all peers, in turn: tend_memory()
-    std::size_t looked_after_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of all peers, in turn: whether anybody needs it
+    std::size_t tended_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of all peers, in turn: tend_memory()
+    std::size_t pruned_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of all peers, in turn: whether anybody needs it
 };
 
 }  // namespace rove

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "fabric/ring.hpp"
 #include "wire/frame.hpp"
 
 namespace rove::fabric {
@@ -35,6 +36,9 @@ struct alignas(4096) BoardMemory {
     alignas(wire::kLineBytes) std::uint64_t summary;  // a bit for each group
     alignas(wire::kLineBytes) std::uint64_t groups[kBoardGroups][kBoardWordsPerGroup];  // a bit for each sender
 };
+// docs/frames.md promises these places.
+static_assert(offsetof(BoardMemory, asleep) == 64 && offsetof(BoardMemory, summary) == 128 &&
+              offsetof(BoardMemory, groups) == 192 && sizeof(BoardMemory) == 4096);
 
 // The bit of one sender.
 class PlaceOnBoard {
@@ -45,6 +49,8 @@ public:
 
     // After something was sent. True: the owner sleeps, and is to be woken by the caller.
     [[nodiscard]] bool set() const;
+    // What the owner wants of the sender, which has taken that word back. True: the caller rings the owner's bell.
+    [[nodiscard]] bool give(Wanted wanted) const { return wanted == Wanted::bell || (wanted == Wanted::bit && set()); }
 
 private:
     BoardMemory* memory_ = nullptr;

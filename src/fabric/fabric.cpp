@@ -19,7 +19,7 @@ std::byte* Link::reserve_rarely(Traffic traffic, std::size_t frame_bytes) {
 
 bool Link::tend_memory() {
     const std::uint64_t frames = counters_.frames_sent + counters_.frames_received;
-    if (std::exchange(tended_at_, frames) != frames) {
+    if (std::exchange(frames_when_tended_, frames) != frames) {
         has_pages_ = true;
         return false;
     }
@@ -29,7 +29,7 @@ bool Link::tend_memory() {
     for (RingWriter& ring : outgoing_)
         if (!ring.connected() || !ring.is_empty()) return false;
     has_pages_ = false;
-    free_pages();
+    if (!free_pages()) return false;
     for (RingWriter& ring : outgoing_) ring.forget_touched();
     return true;
 }

@@ -108,7 +108,7 @@ public:
         ++counters_.frames_sent;
         counters_.bytes_sent += wire::kHeaderBytes + header.body_bytes;
         if (by_messages_) return transmit(traffic, position, (wire::kHeaderBytes + header.body_bytes + 7) / 8 * 8);
-        if (peer_sleeps()) this->wake_peer();
+        if (peer_wants_wake()) this->wake_peer();
     }
 
     // --- receiving
@@ -145,8 +145,8 @@ public:
 
     // To be called every second or less often. A link over which nothing has come or gone since the last time gives the peer credit for all that
     // was read, so that the peer can do the same, and once the peer has given back all that was sent, the pages of its rings go back to
-    // the kernel, but for those of the next frames: true. Precondition: no frame is reserved.
-    bool tend_memory();
+    // the kernel, but for those of the next frames: true, and it has taken some time. Precondition: no frame is reserved.
+    [[nodiscard]] bool tend_memory();
 
     // --- ends
 
@@ -180,26 +180,26 @@ protected:
     virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
     virtual void transmit_credit(Traffic traffic) = 0;
     // Gives pages of the rings back to the kernel: of the rings that this end writes, which are empty, and of those that it reads if no other
-    // process has mapped them. UCX's links keep theirs.
-    virtual void free_pages() {}
-    // Direct links: whether the peer has announced that it sleeps. On message links the message itself wakes the peer.
-    [[nodiscard]] bool peer_sleeps() const {
-        if (asleep_ == nullptr) return peer_asleep();
+    // process has mapped them. False: links of this kind keep theirs.
+    virtual bool free_pages() { return false; }
+    // Direct links: whether the peer does not look at what was sent, and is to be woken. On message links the message itself wakes it.
+    [[nodiscard]] bool peer_wants_wake() const {
+        if (wanted_ == nullptr) return peer_wants_wake_rarely();
         // If the sleeper's barrier is available, no fence is needed here: see SleepFence.
         if (sleeper_pays_->load(std::memory_order_acquire))
             std::atomic_signal_fence(std::memory_order_seq_cst);
         else
             std::atomic_thread_fence(std::memory_order_seq_cst);
-        return std::atomic_ref(*asleep_).load(std::memory_order_relaxed) != 0;
+        return std::atomic_ref(*wanted_).load(std::memory_order_relaxed) != Wanted::nothing;
     }
-    // The same for links that set no `asleep_`.
-    [[nodiscard]] virtual bool peer_asleep() const { return false; }
+    // The same for links that set no `wanted_`.
+    [[nodiscard]] virtual bool peer_wants_wake_rarely() const { return false; }
     // Wakes the peer.
     virtual void wake_peer() = 0;
 
     bool by_messages_ = false;                         // frames need transmit()
-    std::uint32_t* asleep_ = nullptr;                  // a word in the peer's region
-    const std::atomic<bool>* sleeper_pays_ = nullptr;  // set with asleep_
+    Wanted* wanted_ = nullptr;                         // of the peer's region
+    const std::atomic<bool>* sleeper_pays_ = nullptr;  // set with wanted_
     // The derived class sets these: outgoing_ at connect, incoming_ when the link is opened.
     RingWriter outgoing_[kTrafficKinds];
     RingReader incoming_[kTrafficKinds];
@@ -210,9 +210,9 @@ private:
     [[nodiscard]] bool delivers() const { return !broken_ || ended_; }
     [[nodiscard]] std::byte* reserve_rarely(Traffic traffic, std::size_t frame_bytes);
     void break_with_malformed();
-    bool ended_ = false;           // broken_ is set because the transport ended
-    std::uint64_t tended_at_ = 0;  // frames sent and received, when tend_memory() was last called
-    bool has_pages_ = true;        // … and some pages have not been given back since
+    bool ended_ = false;                    // broken_ is set because the transport ended
+    std::uint64_t frames_when_tended_ = 0;  // sent and received, when tend_memory() was last called
+    bool has_pages_ = true;                 // … and some pages have not been given back since
 };
 
 // Frames of a message lane are coalesced if the previous message was sent less than this time ago. This is about the time that a message
@@ -257,11 +257,11 @@ public:
     // Looks at all cold links: a peer can take back what others have said by means of the board.
     void look_at_cold() noexcept;
     [[nodiscard]] bool has_cold() const { return !cold_links_.cold().empty(); }
-    // Whether that is needed: some cold links are on a board.
+    // Whether look_at_cold() is needed: some cold links are on a board.
     [[nodiscard]] virtual bool has_cold_on_board() const { return board_ != nullptr && has_cold(); }
     // The word that is not zero once something has come over a cold link, for threads that spin without the lock. Null: none is to be
     // looked at.
-    [[nodiscard]] const std::uint64_t* cold_word() const { return board_ && has_cold() ? board_->summary() : nullptr; }
+    [[nodiscard]] const std::uint64_t* cold_word() const { return has_cold_on_board() ? board_->summary() : nullptr; }
 
     // --- sleep: descriptors() are for epoll (level-triggered, readable = wake). To sleep: announce_sleep(); if it returns
     // false something has arrived already; otherwise check every warm link's pending() and may_have_warmed() once more, wait, then end_sleep().

@@ -34,7 +34,8 @@ template <typename T>
 // The part of each ring whose pages are there before the first frame, which may be code. The others come when they are first written.
 inline constexpr std::size_t kPopulatedBytes = kLinesAtFirst * wire::kLineBytes;
 
-// Precondition: `begin` is the beginning of a page. Takes the page faults now, and not while the first frames are written. Kernels before 5.14 cannot do this; the faults then occur later.
+// Takes the page faults now, and not while the first frames are written. Kernels before 5.14 cannot do this; the faults then occur later.
+// Precondition: `begin` is the beginning of a page.
 inline void populate_pages(void* begin, std::size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
     (void)madvise(begin, bytes, MADV_POPULATE_WRITE);

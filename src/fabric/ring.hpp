@@ -52,7 +52,7 @@ inline constexpr std::uint64_t kLinesAtFirst = 512 - 2 - 1;
 inline constexpr std::uint64_t kGoesBackLinesMax = 64;
 // A writer that goes back has room there, because all but `used_` / 2 lines before its own have been given back.
 static_assert(kLinesAtFirst / 2 + 2 * kGoesBackLinesMax < kLinesAtFirst);
-// A reader that has caught up gives credit for so many lines, so that a writer that uses few lines finds them free when it goes back.
+// A reader that has caught up gives credit for this many lines, so that a writer that uses few lines finds them free when it goes back.
 inline constexpr std::uint64_t kCaughtUpLines = 64;
 
 // The writer's prefetch distance from the next frame, in lines: the reader has these lines in its cache, and fetching one back takes as
@@ -178,7 +178,7 @@ private:
     CreditWord* credit_ = nullptr;
     std::uint64_t key_ = 0;
     std::uint64_t head_ = 0;              // lines written, ever
-    std::uint64_t used_ = kLinesAtFirst;  // after so many lines from the ring's beginning it goes back, if it can
+    std::uint64_t used_ = kLinesAtFirst;  // returns to the ring's beginning after this many lines, if it can
     std::uint64_t touched_ = 0;   // the most lines from the ring's beginning that were written since forget_touched()
     std::uint64_t credited_ = 0;  // lines given back, ever
     std::uint64_t sequence_ = 0;
@@ -287,16 +287,16 @@ private:
 };
 
 // The memory that a node owns per link and that its peer writes: two rings, and the credits for the rings that the node itself fills.
-// `asleep` is set by the owner, which announces with it that it sleeps, or that it does not look at this mailbox (Fabric::cool), and read by the
-// peer, which clears it when it rings or sets its bit on the board.
-// What the sender that finds it there is to do:
-inline constexpr std::uint32_t kRings = 1, kSetsBit = 2;
+// What the owner wants of a peer that has sent something: nothing while it looks, the bell while it sleeps, and the bit on its board where it does not
+// look at this mailbox (Fabric::cool). The peer takes the word back when it does so.
+enum class Wanted : std::uint32_t { nothing = 0, bell = 1, bit = 2 };
 struct alignas(4096) Region {
     alignas(64) CreditWord credits[2];
-    alignas(64) std::uint32_t asleep;
+    alignas(64) Wanted wanted;
     std::uint64_t
         owner;  // the owner's link token, by which a sender that has mapped this verifies that it is the right region
     alignas(64) std::byte rings[2][kRingBytes];
 };
+static_assert(offsetof(Region, rings) == 2 * wire::kLineBytes, "kLinesAtFirst ends with a page");
 
 }  // namespace rove::fabric

@@ -103,7 +103,7 @@ void Idling::sleep(LeadTurn& turn, Deadline deadline) {
     if (quiet && !rest.pending && baton_.may_sleep(turn.baton) && !wakes_.was_woken()) {
         if (rest.restless) no_later(Clock::now() + kShortSleep);
         const TimePoint begin = Clock::now();
-        if (!turn.is_idle()) no_later(begin + kIdleAfter);  // and then for long
+        if (!turn.is_idle()) no_later(begin + kIdleAfter);  // after that without a limit
         baton_.fall_asleep(/*for_long=*/turn.is_idle() && (!deadline || *deadline - begin >= kIdleAfter));
         const bool in_vain = [&]() REQUIRES(lock_of<EngineLock>) {
             const Unlocked free(turn.lock);

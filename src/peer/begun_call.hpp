@@ -15,16 +15,16 @@
 
 namespace rove {
 
-// Checked by each function that begins a call, before anything is sent: if the limit has passed already nothing runs, even if there is room.
-[[nodiscard]] inline bool is_over(Deadline deadline) {
+[[nodiscard]] inline bool has_passed(Deadline deadline) {
     return deadline && Clock::now() >= *deadline;
 }
 [[nodiscard]] inline Error not_sent_in_time(std::string_view receiver) {
     return {ErrorCode::timed_out,
             fmt::format("{}: the time that the call was given was over before it was sent", receiver)};
 }
+// Checked by each function that begins a call, before anything is sent: if the limit has passed already nothing runs, even if there is room.
 [[nodiscard]] inline Status in_time(Deadline deadline, const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
-    if (!is_over(deadline)) return {};
+    if (!has_passed(deadline)) return {};
     return tl::unexpected<Error>(not_sent_in_time(who(peer)));
 }
 

@@ -304,7 +304,7 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
         for (const Forms form : {Forms::image, Forms::bitcode})  // what came before this is enough
             if (package && slice_for(*package, code::host_triple(), form, item) != nullptr) return;
         // It has sent a form that ran before and was evicted: after that form, it may be saying that it lacks the other.
-        if (package && from.code.sent.contains(package->digest()) && parked->may_be_lacked_once(Clock::now())) return;
+        if (package && from.code.sent.contains(package->digest()) && parked->ask_once_more(Clock::now())) return;
         // The call came back to this node: who was asked does not ask on in its direction.
         const PeerState* const origin = routes_.to(parked->origin());
         if (origin != nullptr && origin != &from) return ask(nullptr, *parked, parked->origin());

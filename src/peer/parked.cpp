@@ -49,7 +49,7 @@ void Parked::has_come(TimePoint now) {
     }
 }
 
-bool Parked::may_be_lacked_once(TimePoint now) {
+bool Parked::ask_once_more(TimePoint now) {
     auto* const waits = std::get_if<ForCode>(&waits_);
     if (waits == nullptr || std::exchange(waits->was_lacked, true)) return false;
     waits->ask_again = now + kAskAgainAfter;

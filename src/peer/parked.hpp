@@ -53,9 +53,9 @@ public:
     void is_arriving(TimePoint now);
     // A form that runs here has arrived. If the call still cannot run, the code was evicted.
     void has_come(TimePoint now);
-    // Who was asked lacks it, perhaps in answer to the question of an earlier call whose code was evicted since. True: it is to be asked for once
-    // more, and will be after a while, unless it arrives before.
-    [[nodiscard]] bool may_be_lacked_once(TimePoint now);
+    // The peer that was asked reports that it lacks the code, perhaps in answer to an earlier call's question. True: it is asked once more, after a
+    // while, unless the code arrives before.
+    [[nodiscard]] bool ask_once_more(TimePoint now);
     // It has arrived once, and is asked for again.
     [[nodiscard]] bool code_has_come() const;
     // Whether a question or an answer about code is about this one.

@@ -2,8 +2,8 @@
 //
 // Threads: under the engine's lock. An iterator or a place is valid until the list changes, which may happen whenever the lock is released.
 //
-// Invariants: the peers are in the order in which they were added. A peer whose link is not cold (fabric::Fabric::cool) is among warm(), once;
-// so is for some time one that has no link.
+// Invariants: the peers are in the order in which they were added. A peer whose link is not cold (fabric::Fabric::cool) is among warm(), once, or
+// the fabric has yet to report it; so is for some time one that has no link.
 #pragma once
 
 #include <algorithm>
@@ -41,22 +41,22 @@ public:
     [[nodiscard]] std::uint64_t warm_version() const REQUIRES(lock_of<EngineLock>) { return warm_version_; }
 
     void add(std::shared_ptr<PeerState> peer) REQUIRES(lock_of<EngineLock>) {
-        if (warm_.capacity() <= all_.size()) warm_.reserve(2 * all_.size() + 1);  // so that warm() needs no memory
+        if (warm_.capacity() <= all_.size()) warm_.reserve(2 * all_.size() + 1);  // so that add_warm() needs no memory
         all_.push_back(std::move(peer));
     }
     void remove(std::size_t place) REQUIRES(lock_of<EngineLock>) {
-        cool([gone = all_[place].get()](const PeerState& peer) { return &peer == gone; });
+        drop_warm_if([gone = all_[place].get()](const PeerState& peer) { return &peer == gone; });
         all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(place));
     }
     // Precondition: it was added.
-    void warm(PeerState& peer) noexcept REQUIRES(lock_of<EngineLock>) {
+    void add_warm(PeerState& peer) noexcept REQUIRES(lock_of<EngineLock>) {
         if (std::exchange(peer.is_among_warm_, true)) return;
         warm_.push_back(&peer);
         ++warm_version_;
     }
-    // Takes those away of which `is_cold` is true. For the leader.
+    // Takes those away from warm() of which `is_cold` is true. For the leader.
     template <typename IsCold>
-    void cool(const IsCold& is_cold) REQUIRES(lock_of<EngineLock>) {
+    void drop_warm_if(const IsCold& is_cold) REQUIRES(lock_of<EngineLock>) {
         const auto gone = std::remove_if(warm_.begin(), warm_.end(), [&is_cold](PeerState* peer) {
             engine_lock_is_held();
             if (!is_cold(*peer)) return false;

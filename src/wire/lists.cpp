@@ -5,7 +5,7 @@
 namespace rove::wire {
 namespace {
 
-// What stands before the next `end`, which is taken off with it.
+// Returns the text up to the next `end`, and removes both.
 std::string_view take_until(std::string_view& rest, char end) {
     const std::size_t at = std::min(rest.find(end), rest.size());
     const std::string_view taken = rest.substr(0, at);

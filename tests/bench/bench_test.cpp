@@ -297,6 +297,19 @@ void expect_nothing_left(const std::vector<std::string>& arguments, std::size_t 
     if (number == SIGINT) EXPECT_TRUE(std::filesystem::is_empty(temporary));
 }
 
+// As scripts have it: the figures alone on the standard output.
+TEST(Bench, WritesItsFiguresToStdout) {
+    const Ran ran =
+        run({rove(), "bench", "latency", "--mode", "cached", "--size", "8", "--quick", "--runs", "1", "--json", "-"},
+            std::chrono::seconds(180));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    const json report = json::parse(ran.out, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << ran.out;
+    EXPECT_FALSE(report.value("rows", json::array()).empty());
+    EXPECT_NE(ran.err.find("| what | mode |"), std::string::npos) << ran.err;
+    EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
 TEST(Bench, LeavesNothingBehind) {
     for (const int number : {SIGINT, SIGKILL}) {
         expect_nothing_left({"latency", "--runs", "1000"}, 1, number);

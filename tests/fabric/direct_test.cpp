@@ -371,8 +371,8 @@ TEST_F(Direct, ALinkThatIsQuietKeepsFewPages) {
     EXPECT_GT(test::memory_of_mailboxes(getpid()), std::size_t{2 * 2 * 900} << 10U)
         << "each page is mapped by both ends";
     for (int look = 0; look < 3; ++look) {
-        a->tend_memory();
-        b->tend_memory();
+        (void)a->tend_memory();
+        (void)b->tend_memory();
     }
     // Each region has three pages with a ring's ends and the words before it, and one more for the next line of each ring.
     EXPECT_LE(test::memory_of_mailboxes(getpid()), std::size_t{4 * 5 * 4} << 10U);
@@ -399,7 +399,7 @@ TEST_F(Direct, APeerThatAlwaysClaimsToSleepCostsNoMemory) {
     };
     const long before = memory_kb();
     for (std::uint64_t number = 0; number < 800'000; ++number) {
-        std::atomic_ref(peer->asleep).store(1);
+        std::atomic_ref(peer->wanted).store(Wanted::bell);
         ASSERT_TRUE(send(*b, Traffic::calls, number, 8));  // blocks nowhere, although nobody hears the bell
         ASSERT_TRUE(take(*a, Traffic::calls, number));
     }
@@ -414,7 +414,7 @@ TEST_F(Direct, ABellOfAPeerThatIsGoneIsSilent) {
     a.reset();
     fabric_a.reset();
     for (std::uint64_t number = 0; number < 10'000; ++number) {
-        std::atomic_ref(peer->asleep).store(1);
+        std::atomic_ref(peer->wanted).store(Wanted::bell);
         if (!send(*b, Traffic::calls, number, 8)) break;
     }
     EXPECT_EQ(nullptr, b->broken());

@@ -39,6 +39,13 @@ TestFabric stream(std::string name, std::function<std::array<int, 2>()> connect)
     TestFabric fabric = two(std::move(name), [](const auto&) { return open_local_fabric({.direct = false}); });
     fabric.connect = std::move(connect);
     fabric.tells_of_the_end = true;
+    fabric.gives_memory_back = true;
+    return fabric;
+}
+
+TestFabric direct() {
+    TestFabric fabric = two("direct", [](const auto&) { return open_local_fabric({}); });
+    fabric.gives_memory_back = true;
     return fabric;
 }
 
@@ -63,7 +70,7 @@ const std::vector<TestFabric>& test_fabrics() {
         chaos("chaos", 0, {}),
         chaos("chaos_slow", 1, {.piece_bytes_max = 512, .pieces_per_turn_max = 16, .credit_turns_max = 100}),
         chaos("chaos_pieces", 2, {.piece_bytes_max = 65536, .pieces_per_turn_max = 4}),
-        two("direct", [](const auto&) { return open_local_fabric({}); }),
+        direct(),
         stream("stream_unix", &socket_pair),
         stream("stream_tcp", &tcp_pair),
         ucx("ucx_shm", {.shm = true, .tcp = false}),

@@ -24,6 +24,8 @@ struct TestFabric {
     std::function<std::array<int, 2>()> connect = nullptr;
     // Whether a link's transport says that the peer's end of it has gone. Of others only the control connection may.
     bool tells_of_the_end = false;
+    // Whether a link that is quiet gives pages of its rings back to the kernel.
+    bool gives_memory_back = false;
 };
 [[nodiscard]] const std::vector<TestFabric>& test_fabrics();
 // Those whose links can be cold: all but UCX's.

@@ -64,7 +64,7 @@ TEST_F(Ring, TheDocumentsExample) {
 
 TEST_F(Ring, TheDocumentsRegion) {
     EXPECT_EQ(0U, offsetof(Region, credits));
-    EXPECT_EQ(64U, offsetof(Region, asleep));
+    EXPECT_EQ(64U, offsetof(Region, wanted));
     EXPECT_EQ(72U, offsetof(Region, owner));
     EXPECT_EQ(128U, offsetof(Region, rings));
     EXPECT_EQ(16384U, kRingLines);

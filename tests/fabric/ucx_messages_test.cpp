@@ -131,7 +131,7 @@ TEST(UcxMessages, CreditsThatWaitGrowWhateverThePeerReads) {
     const Offered to(*link);
     const ucp_ep_h endpoint = peer.worker->connect(std::as_bytes(std::span(to.address))).value();
     unsigned on_their_way = 0;
-    // The peer reads nothing, and gives credit all the same: more than sockets take.
+    // The peer reads nothing, but gives credit for 16 MiB, more than the sockets take.
     for (int ring = 0; ring < 16; ++ring) {
         while (send(*link, Traffic::calls, 1, wire::kPayloadBytesMax)) (void)fabric->progress();
         const UcxHeader credit{.token = to.token, .position = link->lines_published(Traffic::calls)};

@@ -17,7 +17,7 @@
 namespace rove::test {
 namespace {
 
-constexpr std::size_t kMany = 12, kWarmMax = 4;
+constexpr std::size_t kMany = 12;
 
 std::atomic<NodeCore*> core{nullptr};
 int add(Here& here, int a, int b) {

@@ -206,6 +206,18 @@ TEST(PeerState, IsQuietWhileNothingIsToBeDoneWithIt) {
     EXPECT_FALSE(peer.is_quiet());
     peer.outbox_of(fabric::Traffic::prompt).pop();
     EXPECT_TRUE(peer.is_quiet());
+    peer.calls.staged.begin_elsewhere(1, 100'000, Clock::now());
+    EXPECT_FALSE(peer.is_quiet());
+    (void)peer.calls.staged.clear();
+    EXPECT_TRUE(peer.is_quiet());
+    for (const fabric::Traffic traffic : {fabric::Traffic::calls, fabric::Traffic::prompt}) {
+        neighbours.send_from(peer, traffic, {.kind = wire::Kind::ping}, {});
+        EXPECT_FALSE(peer.is_quiet());
+        wire::Frame frame;
+        ASSERT_TRUE(peer.link()->next(traffic, frame));
+        peer.link()->release(traffic);
+        EXPECT_TRUE(peer.is_quiet());
+    }
     peer.lose(Error(ErrorCode::disconnected, "it left"));
     EXPECT_FALSE(peer.is_quiet());
 }

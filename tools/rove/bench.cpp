@@ -19,6 +19,9 @@ using bench::Progress;
 using bench::Report;
 using bench::Settings;
 
+// In place of a file's name.
+constexpr const char* kStdout = "-";
+
 struct Arguments {
     Settings settings;
     std::string shape;
@@ -56,6 +59,7 @@ void measure_tables(Settings settings, Report& report, Progress& progress) {
 }
 
 void write(const std::string& path, const std::string& text) {
+    if (path == kStdout) return void(std::fputs(text.c_str(), stdout));
     std::ofstream file(path);
     file << text;
     if (!file.flush()) throw Error(ErrorCode::invalid, "cannot write " + path);
@@ -79,7 +83,7 @@ void check_what_is_needed(const Arguments& arguments) {
             need(settings.rove.parent_path() / program, made_by);
     if (arguments.shape == "idle") need(settings.rove.parent_path() / bench::kPeersProgram, made_by);
     for (const std::string& path : {arguments.json, arguments.markdown})
-        if (!path.empty() && !std::ofstream(path, std::ios::app))
+        if (!path.empty() && path != kStdout && !std::ofstream(path, std::ios::app))
             throw Error(ErrorCode::invalid, "cannot write " + path);
 }
 
@@ -101,9 +105,9 @@ void run_bench(Arguments& arguments) {
         else
             kShapes.at(arguments.shape)(settings, report, progress);
     }
-    std::printf("%s", report.table().c_str());
+    (void)std::fputs(report.table().c_str(), arguments.json == kStdout ? stderr : stdout);
     if (!arguments.json.empty()) write(arguments.json, report.json().dump(2) + "\n");
-    if (!arguments.markdown.empty()) write(arguments.markdown, report.table());
+    if (!arguments.markdown.empty() && arguments.markdown != kStdout) write(arguments.markdown, report.table());
 }
 
 }  // namespace
@@ -157,7 +161,8 @@ void add_bench(CLI::App& app) {
     command->add_flag("--stress", settings.stress, "latency: while `stress-ng --vm 2` works on memory on both cores");
     command->add_flag("--quick", settings.quick,
                       "short runs, whose figures mean little, to check that everything works");
-    command->add_option("--json", arguments->json, "also write the figures to this file (docs/bench.md)");
+    command->add_option("--json", arguments->json,
+                        "also write the figures to this file (docs/bench.md); -: to stdout, and the table to stderr");
     command->add_option("--markdown", arguments->markdown, "also write the table to this file");
     command->add_option("--packages", settings.packages, "where increment.rove, sum.rove and the others are");
     command->add_option("--sources", settings.sources, "the folder packages/ of the sources (arrival builds from it)");

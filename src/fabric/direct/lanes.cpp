@@ -21,22 +21,22 @@ std::optional<std::uint32_t> DirectLanes::add(DirectLink& link) {
     const std::optional<std::uint32_t> place = board_.give_place(link);
     if (!place) return {};
     ++links_;
-    is_warm(link);
+    note_warm(link);
     return place;
 }
 
 void DirectLanes::remove(DirectLink& link, std::uint32_t place) noexcept {
-    if (!link.is_cold()) is_cold(link);
+    if (!link.is_cold()) note_cold(link);
     board_.take_back(place);
     --links_;
 }
 
-void DirectLanes::is_warm(DirectLink& link) noexcept {
+void DirectLanes::note_warm(DirectLink& link) noexcept {
     link.warm_at_ = warm_.size();
     warm_.push_back(&link);
 }
 
-void DirectLanes::is_cold(DirectLink& link) noexcept {
+void DirectLanes::note_cold(DirectLink& link) noexcept {
     warm_[link.warm_at_] = warm_.back();
     warm_[link.warm_at_]->warm_at_ = link.warm_at_;
     warm_.pop_back();

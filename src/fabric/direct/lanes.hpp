@@ -36,8 +36,8 @@ public:
     // Its place on the board. None: there are as many links as may be.
     [[nodiscard]] std::optional<std::uint32_t> add(DirectLink& link);
     void remove(DirectLink& link, std::uint32_t place) noexcept;
-    void is_cold(DirectLink& link) noexcept;
-    void is_warm(DirectLink& link) noexcept;
+    void note_cold(DirectLink& link) noexcept;
+    void note_warm(DirectLink& link) noexcept;
 
 private:
     DirectLanes(Doorbell bell, Shared<BoardMemory> board)

@@ -77,7 +77,7 @@ Status DirectLink::connect(Bytes peer_offer) {
     ROVE_CHECK(lanes_.peers_bells().open({pid, bell}));
     peers_bell_ = {pid, bell};
     remote_ = std::move(remote);
-    asleep_ = &remote_->asleep;
+    wanted_ = &remote_->wanted;
     sleeper_pays_ = &SleepFence::sleeper_pays();
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
         outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i], token);
@@ -91,27 +91,27 @@ void DirectLink::transmit_credit(Traffic traffic) {
 }
 
 // The pages of a memory file are freed for both ends at once. The reader, which has given back all lines, looks at the next one, whose page stays.
-void DirectLink::free_pages() {
+bool DirectLink::free_pages() {
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
         free_pages_of(remote_->rings[i], outgoing_[i].touched(), outgoing_[i].head(), MADV_REMOVE);
+    return true;
 }
 
 void DirectLink::announce_sleep(bool asleep) {
-    std::atomic_ref(region_->asleep).store(asleep ? kRings : 0, std::memory_order_relaxed);
+    std::atomic_ref(region_->wanted).store(asleep ? Wanted::bell : Wanted::nothing, std::memory_order_relaxed);
 }
 
 void DirectLink::announce_cold(bool cold) noexcept {
-    std::atomic_ref(region_->asleep).store(cold ? kSetsBit : 0, std::memory_order_relaxed);
+    std::atomic_ref(region_->wanted).store(cold ? Wanted::bit : Wanted::nothing, std::memory_order_relaxed);
     if (cold)
-        lanes_.is_cold(*this);
+        lanes_.note_cold(*this);
     else
-        lanes_.is_warm(*this);
+        lanes_.note_warm(*this);
 }
 
 void DirectLink::wake_peer() {
-    const std::uint32_t wanted = std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed);
-    if (wanted == 0 || ((wanted & kSetsBit) != 0 && !on_peers_board_.set())) return;
-    lanes_.peers_bells().ring(peers_bell_);
+    const Wanted wanted = std::atomic_ref(remote_->wanted).exchange(Wanted::nothing, std::memory_order_relaxed);
+    if (on_peers_board_.give(wanted)) lanes_.peers_bells().ring(peers_bell_);
 }
 
 }  // namespace rove::fabric

@@ -28,13 +28,13 @@ public:
     void announce_sleep(bool asleep);
     [[nodiscard]] bool can_be_cold() const override { return true; }
     [[nodiscard]] bool announces_cold() const override {
-        return std::atomic_ref(region_->asleep).load(std::memory_order_relaxed) == kSetsBit;
+        return std::atomic_ref(region_->wanted).load(std::memory_order_relaxed) == Wanted::bit;
     }
 
 protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is in the peer's memory already
     void transmit_credit(Traffic traffic) override;
-    void free_pages() override;
+    bool free_pages() override;
     void wake_peer() override;
     void announce_cold(bool cold) noexcept override;
 

@@ -91,24 +91,28 @@ void LoopbackLink::transmit_credit(Traffic traffic) {
 // Both access it by read-modify-write, so one of them is first: if it is the sender, the sleeper acquires its signal; if it is
 // the sleeper, the sender sees the flag. (The thread sanitizer understands this, but not fences.)
 void LoopbackLink::announce_sleep(bool asleep) {
-    std::atomic_ref(own_->region.asleep)
-        .exchange(asleep ? kRings : 0, std::memory_order_acq_rel);  // partner: peer_asleep
+    // Partner: peer_wants_wake_rarely.
+    std::atomic_ref(own_->region.wanted).exchange(asleep ? Wanted::bell : Wanted::nothing, std::memory_order_acq_rel);
 }
 
 void LoopbackLink::announce_cold(bool cold) noexcept {
-    std::atomic_ref(own_->region.asleep).exchange(cold ? kSetsBit : 0, std::memory_order_acq_rel);  // as above
+    // As above.
+    std::atomic_ref(own_->region.wanted).exchange(cold ? Wanted::bit : Wanted::nothing, std::memory_order_acq_rel);
 }
 
-bool LoopbackLink::peer_asleep() const {
+bool LoopbackLink::peer_wants_wake_rarely() const {
     if (!remote_) return false;
-    return std::atomic_ref(remote_->region.asleep).fetch_add(0, std::memory_order_acq_rel) !=
-           0;  // partner: announce_sleep
+    Wanted nothing =
+        Wanted::nothing;  // written where it is there, so that this is one of the two accesses that are ordered
+    return !std::atomic_ref(remote_->region.wanted)
+                .compare_exchange_strong(nothing, Wanted::nothing,
+                                         std::memory_order_acq_rel);  // partner: announce_sleep
 }
 
 void LoopbackLink::wake_peer() {
-    const std::uint32_t wanted = std::atomic_ref(remote_->region.asleep).exchange(0, std::memory_order_acq_rel);
+    const Wanted wanted = std::atomic_ref(remote_->region.wanted).exchange(Wanted::nothing, std::memory_order_acq_rel);
     BellAndBoard& there = *remote_->bell_and_board;
-    if ((wanted & kSetsBit) != 0 ? PlaceOnBoard(there.board, remote_->place).set() : wanted != 0) there.bell->ring();
+    if (PlaceOnBoard(there.board, remote_->place).give(wanted)) there.bell->ring();
 }
 
 Result<std::unique_ptr<Fabric>> LoopbackFabric::open(std::shared_ptr<Exchange> exchange) {

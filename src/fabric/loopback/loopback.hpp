@@ -73,13 +73,13 @@ public:
     void announce_sleep(bool asleep);
     [[nodiscard]] bool can_be_cold() const override { return true; }
     [[nodiscard]] bool announces_cold() const override {
-        return std::atomic_ref(own_->region.asleep).load(std::memory_order_relaxed) == kSetsBit;
+        return std::atomic_ref(own_->region.wanted).load(std::memory_order_relaxed) == Wanted::bit;
     }
 
 protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is in the peer's memory already
     void transmit_credit(Traffic traffic) override;
-    [[nodiscard]] bool peer_asleep() const override;
+    [[nodiscard]] bool peer_wants_wake_rarely() const override;
     void wake_peer() override;
     void announce_cold(bool cold) noexcept override;
 

@@ -91,7 +91,7 @@ Status UcxLink::connect_direct(Bytes address, std::uint32_t pid, const ProcFile&
     ROVE_TRY(MappedRegion remote, map_peers_memory<Region>(pid, mailbox, peer_token_, token_));
     ROVE_TRY(shm_endpoint_, workers_->worker(Transport::shm)->connect(address));
     remote_ = std::move(remote);
-    asleep_ = &remote_->asleep;
+    wanted_ = &remote_->wanted;
     sleeper_pays_ = &fabric_.sleeper_pays();
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
         outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i], peer_token_);
@@ -209,11 +209,12 @@ void UcxLink::frames_arrived(const UcxHeader& header, Bytes bytes) {
 
 void UcxLink::announce_sleep(bool asleep) {
     // Even if this side sends by messages, because the peer may be allowed to map memory that this side is not.
-    std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
+    std::atomic_ref(region_->wanted).store(asleep ? Wanted::bell : Wanted::nothing, std::memory_order_relaxed);
 }
 
 void UcxLink::wake_peer() {
-    if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) == 0) return;  // rung already
+    if (std::atomic_ref(remote_->wanted).exchange(Wanted::nothing, std::memory_order_relaxed) == Wanted::nothing)
+        return;  // rung already
     static constexpr UcxHeader kNothing{};
     (void)workers_->worker(Transport::shm)->send(shm_endpoint_, kDoorbellId, raw(kNothing), {}, nullptr);
 }

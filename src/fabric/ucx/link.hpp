@@ -70,7 +70,7 @@ public:
     void announce_sleep(bool asleep);
     // Whether it was rung since the sleep was announced.
     [[nodiscard]] bool was_rung() const {
-        return std::atomic_ref(region_->asleep).load(std::memory_order_acquire) == 0;
+        return std::atomic_ref(region_->wanted).load(std::memory_order_acquire) == Wanted::nothing;
     }
     // Sends the frames that wait to be coalesced, and the credit that waits for an earlier one.
     void flush();
