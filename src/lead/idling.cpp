@@ -97,10 +97,10 @@ bool Idling::yield(LeadTurn& turn) {
 
 void Idling::sleep(LeadTurn& turn, Deadline deadline) {
     const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
-    const bool quiet = fabric_->announce_sleep();
+    const bool nothing_arrived = fabric_->announce_sleep();
     const LeadRest rest = duties_.rest(turn);
     if (rest.until) no_later(*rest.until);
-    if (quiet && !rest.pending && baton_.may_sleep(turn.baton) && !wakes_.was_woken()) {
+    if (nothing_arrived && !rest.pending && baton_.may_sleep(turn.baton) && !wakes_.was_woken()) {
         if (rest.restless) no_later(Clock::now() + kShortSleep);
         const TimePoint begin = Clock::now();
         if (!turn.is_idle()) no_later(begin + kIdleAfter);  // after that without a limit

@@ -132,7 +132,7 @@ void Lead::keep_watch(Lock& lock) {
     while (!stopping_) {
         bool due = false;
         if (baton_.rest_watch())
-            wakes_.rest_watch(lock);
+            wakes_.await_lead_or_leader(lock);
         else
             due = wakes_.await_lead(lock, next) == std::cv_status::timeout;
         if (due || Clock::now() >= next) next = next_look(std::nullopt);

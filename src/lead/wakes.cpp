@@ -4,16 +4,16 @@ namespace rove {
 
 void Wakes::tell_all_of(Baton::Tell whom) {
     if (whom.waiting) changed_.notify_all();
-    if (whom.follower) (watch_rests_ ? watch_ : followers_).notify_one();
+    if (whom.follower) (waits_at_watch_ ? watch_ : followers_).notify_one();
     if (whom.sleeper) sleeper_.kick();
     if (whom.watch) watch_.notify_one();
     if (whom.standby) standing_by_.notify_all();
 }
 
-void Wakes::rest_watch(HeldLock& lock) {
-    watch_rests_ = true;
+void Wakes::await_lead_or_leader(HeldLock& lock) {
+    waits_at_watch_ = true;
     (void)await(watch_, lock, std::nullopt);
-    watch_rests_ = false;
+    waits_at_watch_ = false;
 }
 
 std::cv_status Wakes::await(std::condition_variable_any& event, HeldLock& lock, const Deadline& deadline) {

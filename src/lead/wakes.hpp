@@ -68,7 +68,7 @@ public:
         return await(followers_, lock, deadline);
     }
     // The follower on watch rests: until it is told that there is a lead for it, or that the leader is awake.
-    void rest_watch(HeldLock& lock) REQUIRES(lock_of<EngineLock>);
+    void await_lead_or_leader(HeldLock& lock) REQUIRES(lock_of<EngineLock>);
     // The standby thread waits for the node's end, or until no other thread can lead.
     std::cv_status await_end(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(standing_by_, lock, deadline);
@@ -83,7 +83,7 @@ private:
     std::atomic<bool> interrupted_{false};
     Sleeper sleeper_;
     std::condition_variable_any changed_, followers_, watch_, standing_by_;
-    bool watch_rests_ GUARDED_BY(lock_of<EngineLock>) = false;  // in rest_watch()
+    bool waits_at_watch_ GUARDED_BY(lock_of<EngineLock>) = false;  // in await_lead_or_leader()
 };
 
 }  // namespace rove

@@ -102,7 +102,7 @@ TEST_F(WakesTest, TheWatchThatRestsIsToldOfTheLeaderAndOfTheLead) {
         threads_.emplace_back([this] {
             Hold hold(mutex_);
             ++waiting_;
-            wakes_.rest_watch(hold.lock());
+            wakes_.await_lead_or_leader(hold.lock());
             ++changed_;
         });
         EXPECT_TRUE(soon([&] { return waiting_ > before; }));

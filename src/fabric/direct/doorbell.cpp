@@ -39,7 +39,7 @@ void Doorbell::ring() const noexcept {
     (void)!write(pipe_.number(), &bell, sizeof bell);
 }
 
-void Doorbell::quiet() const noexcept {
+void Doorbell::drain() const noexcept {
     std::array<char, kPipeBytes> bells;
     // One read is enough: if the pipe is filled faster than it is read, its reader is only woken once more.
     (void)!read(pipe_.number(), bells.data(), bells.size());

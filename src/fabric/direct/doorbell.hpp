@@ -3,7 +3,7 @@
 // The pipe holds one page, so bells that are never read cost no more than that: if the pipe is full, a bell is dropped, because the
 // pipe is readable already.
 //
-// Threads: ring() and quiet() by any: each is one system call.
+// Threads: ring() and drain() by any: each is one system call.
 //
 // Invariant: both ends have it open for reading and writing: it always has a reader, so that a bell raises no SIGPIPE, and always a
 // writer, so that the sleeper sees no end of file.
@@ -23,8 +23,8 @@ public:
 
     void ring() const noexcept;
     // Discards the bells that have been rung so far.
-    void quiet() const noexcept;
-    // Readable from ring() until quiet().
+    void drain() const noexcept;
+    // Readable from ring() until drain().
     [[nodiscard]] int descriptor() const { return pipe_.number(); }
 
 private:

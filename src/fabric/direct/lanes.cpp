@@ -45,7 +45,7 @@ void DirectLanes::note_cold(DirectLink& link) noexcept {
 // The order matters: bells of earlier sleeps are discarded before the flags are set. A bell that is rung for a flag set here
 // stays in the pipe, so the sleeper that polls it wakes; a sender that has cleared a flag and not rung yet will still ring.
 void DirectLanes::announce_sleep() {
-    bell_.quiet();
+    bell_.drain();
     for (DirectLink* link : warm_) link->announce_sleep(true);
     board_.announce_sleep(true);
     SleepFence::pay();
