@@ -196,6 +196,8 @@ void Engine::each_second() {
         const Hold hold(lock());
         left = turns_.tend_memory(left);
     }
+    const TimePoint now = Clock::now();
+    if (spare_memory_->is_due(now)) spare_memory_->trim(now);  // unmapping takes long: without the lock
 }
 
 void Engine::hand_over_here() {

@@ -79,6 +79,7 @@ void Peers::member_gone(NodeId member, const std::string& why) {
     const Hold hold(lead_.mutex());
     absent_.gone(member, why, Clock::now());
     link_ends_.end_orphans();
+    lead_.wake();  // it drops what is kept for the member in time
 }
 
 Result<std::shared_ptr<PeerState>> Peers::linked(NodeId to) const {

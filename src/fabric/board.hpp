@@ -31,14 +31,13 @@ inline constexpr std::uint32_t kBoardPlaces = kBoardGroups * kBoardWordsPerGroup
 
 // One page, which the owner and all senders map.
 struct alignas(4096) BoardMemory {
-    std::uint64_t owner;  // a random number, by which a sender that has mapped this verifies that it is the right board
     alignas(wire::kLineBytes) std::uint32_t asleep;   // set by the owner before it sleeps; whoever clears it rings
     alignas(wire::kLineBytes) std::uint64_t summary;  // a bit for each group
     alignas(wire::kLineBytes) std::uint64_t groups[kBoardGroups][kBoardWordsPerGroup];  // a bit for each sender
 };
 // docs/frames.md promises these places.
-static_assert(offsetof(BoardMemory, asleep) == 64 && offsetof(BoardMemory, summary) == 128 &&
-              offsetof(BoardMemory, groups) == 192 && sizeof(BoardMemory) == 4096);
+static_assert(offsetof(BoardMemory, asleep) == 0 && offsetof(BoardMemory, summary) == 64 &&
+              offsetof(BoardMemory, groups) == 128 && sizeof(BoardMemory) == 4096);
 
 // The bit of one sender.
 class PlaceOnBoard {
@@ -77,8 +76,11 @@ public:
 
     // Before a sleep, and after it. The caller's fence (SleepFence) follows the first.
     void announce_sleep(bool asleep) {
+        announces_sleep_ = asleep;
         std::atomic_ref(memory_.asleep).store(asleep ? 1 : 0, std::memory_order_seq_cst);
     }
+    // Whether the owner sleeps, or is about to: what every link of its announces.
+    [[nodiscard]] bool announces_sleep() const { return announces_sleep_; }
 
 private:
     // A board whose bits were set in vain is not looked at for the first of these times, then twice as long, up to the second.
@@ -88,6 +90,7 @@ private:
 
     BoardMemory& memory_;
     std::vector<MayBeCold*> links_;  // by place; null: free
+    bool announces_sleep_ = false;
     std::chrono::nanoseconds ignored_for_{0};
     TimePoint ignored_until_{};
 };

@@ -8,6 +8,7 @@ namespace rove::fabric {
 
 // Handles the cases at the ring's end, without credit, or with a wrong credit.
 std::byte* Link::reserve_rarely(Traffic traffic, std::size_t frame_bytes) {
+    if (pages_are_lent_) take_pages_back();
     RingWriter& ring = outgoing_[index_of(traffic)];
     const std::uint64_t before = ring.head();
     std::byte* frame = ring.reserve_rarely(frame_bytes);
@@ -23,15 +24,27 @@ bool Link::tend_memory() {
         has_pages_ = true;
         return false;
     }
-    if (!has_pages_ || broken_) return false;
+    if (pages_are_lent_) take_pages_back();
+    if (!has_pages_ || broken_ || pages_are_lent_) return false;
     for (const Traffic traffic : {Traffic::calls, Traffic::prompt})
         if (incoming_[index_of(traffic)].take_credit()) transmit_credit(traffic);
     for (RingWriter& ring : outgoing_)
         if (!ring.connected() || !ring.is_empty()) return false;
     has_pages_ = false;
-    if (!free_pages()) return false;
+    const Pages pages = free_pages();
+    for (RingWriter& ring : outgoing_)
+        if (pages == Pages::freed)
+            ring.forget_touched();
+        else if (pages == Pages::being_freed)
+            ring.lend_pages();
+    pages_are_lent_ = pages == Pages::being_freed;
+    return pages != Pages::kept;
+}
+
+void Link::take_pages_back() {
+    if (!pages_are_free()) return;
     for (RingWriter& ring : outgoing_) ring.forget_touched();
-    return true;
+    pages_are_lent_ = false;
 }
 
 void Link::break_with_malformed() {

@@ -64,24 +64,27 @@ Result<Shared<T>> make_shared_memory() {
 }
 
 template <typename T>
-Result<Mapped<T>> map_peers_memory(std::uint32_t pid, const ProcFile& offered, std::uint64_t token,
-                                   std::uint64_t own_token) {
+Result<Mapped<T>> map_peers_memory(std::uint32_t pid, const ProcFile& offered) {
     ROVE_TRY(const Descriptor file, offered.open(pid, S_IFREG));
     ROVE_CHECK(check_memory_file<T>(file.number()));
     Mapped<T> memory = map_memory<T>(MAP_SHARED, file.number());
     if (!memory)
         return fail(errno == ENOMEM ? ErrorCode::overloaded : ErrorCode::unsupported,
                     "the peer's {} cannot be mapped ({})", Name<T>::kText, strerror(errno));
-    if (token == own_token || std::atomic_ref(memory->owner).load(std::memory_order_relaxed) != token)
-        return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its {}", Name<T>::kText);
     populate(*memory);
     return memory;
 }
 
+Status check_owner(const Region& region, std::uint64_t token, std::uint64_t own_token) {
+    if (token != own_token &&
+        std::atomic_ref(const_cast<std::uint64_t&>(region.owner)).load(std::memory_order_relaxed) == token)
+        return {};
+    return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
+}
+
 template Result<Shared<Region>> make_shared_memory<Region>();
 template Result<Shared<BoardMemory>> make_shared_memory<BoardMemory>();
-template Result<Mapped<Region>> map_peers_memory<Region>(std::uint32_t, const ProcFile&, std::uint64_t, std::uint64_t);
-template Result<Mapped<BoardMemory>> map_peers_memory<BoardMemory>(std::uint32_t, const ProcFile&, std::uint64_t,
-                                                                   std::uint64_t);
+template Result<Mapped<Region>> map_peers_memory<Region>(std::uint32_t, const ProcFile&);
+template Result<Mapped<BoardMemory>> map_peers_memory<BoardMemory>(std::uint32_t, const ProcFile&);
 
 }  // namespace rove::fabric

@@ -23,11 +23,13 @@ struct Shared {
 template <typename T>
 [[nodiscard]] Result<Shared<T>> make_shared_memory();
 
-// Maps the memory that process `pid` offers as `file`, and that has this token. `own_token`: this end's, because a peer could offer this end's
-// own. unsupported: there is no such file, or it is not of that kind, not sealed, another user's, or has another token. overloaded: no
-// descriptor, or no memory.
+// Maps the memory that process `pid` offers as `file`. unsupported: there is no such file, or it is not of that kind, not sealed, or another
+// user's. overloaded: no descriptor, or no memory.
 template <typename T>
-[[nodiscard]] Result<Mapped<T>> map_peers_memory(std::uint32_t pid, const ProcFile& file, std::uint64_t token,
-                                                 std::uint64_t own_token);
+[[nodiscard]] Result<Mapped<T>> map_peers_memory(std::uint32_t pid, const ProcFile& file);
+
+// Whether a peer's region has the token that was offered. `own_token`: this end's, because a peer could offer this end's own region. A board has
+// no token: all peers can write there, and one could keep the others from being believed.
+[[nodiscard]] Status check_owner(const Region& region, std::uint64_t token, std::uint64_t own_token);
 
 }  // namespace rove::fabric

@@ -46,7 +46,8 @@ static_assert(wire::kFillerBytesMax == kRingBytes - wire::kLineBytes);
 
 // The lines that a writer uses at first, and again after it has been quiet: 32 KiB, less one line because the reader looks at the line after the
 // last frame, and less what a region has before its rings, so that these lines end with a page.
-inline constexpr std::uint64_t kLinesAtFirst = 512 - 2 - 1;
+inline constexpr std::uint64_t kLinesBeforeRing = 2;
+inline constexpr std::uint64_t kLinesAtFirst = 512 - kLinesBeforeRing - 1;
 // The longest frame for which a writer goes back before the ring's end. With longer ones half as many posts of 64 KiB were sent (two cores of a
 // Zen 5, `rove bench bandwidth`).
 inline constexpr std::uint64_t kGoesBackLinesMax = 64;
@@ -87,13 +88,16 @@ public:
     // Whether reserve_rarely() would find room. Loads the credit if it has to.
     [[nodiscard]] bool has_room(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
+        if (pages_are_lent_) return fits_lent(lines) && has_room_for(lines);
         return has_room_for(lines <= to_end() ? lines : lines + to_end());
     }
 
     // Room for a frame, or null. Publishes a filler if the frame does not fit before the ring's end, or if the writer goes back before that.
     [[nodiscard]] std::byte* reserve_rarely(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
-        if (lines > to_end()) {
+        if (pages_are_lent_) {
+            if (!fits_lent(lines) || !has_room_for(lines)) return nullptr;
+        } else if (lines > to_end()) {
             if (!has_room_for(lines + to_end())) return nullptr;
             fill_to_end();
         } else {
@@ -117,10 +121,18 @@ public:
     [[nodiscard]] bool is_empty() { return load_credit() == head_; }
     // The lines from the ring's beginning that may have pages.
     [[nodiscard]] std::uint64_t touched() const { return std::max(touched_, used_); }
-    // Their pages have been given back, but for that of the next line: it begins again with few lines.
+    // All pages but that of the next line are being given back, which another thread does: until forget_touched() only that one is written.
+    void lend_pages() {
+        const std::uint64_t lines_of_page = arch::page_bytes() / wire::kLineBytes;
+        const std::uint64_t at = head_ % kRingLines + kLinesBeforeRing;
+        used_ = std::min(kRingLines, (at / lines_of_page + 1) * lines_of_page - kLinesBeforeRing);
+        pages_are_lent_ = true;
+    }
+    // They have been given back: it begins again with few lines.
     void forget_touched() {
         used_ = kLinesAtFirst;
         touched_ = 0;
+        pages_are_lent_ = false;
     }
 
     // Publishes the frame that was reserved last. The caller sets all of the header but the signal; body_bytes as reserved.
@@ -156,6 +168,7 @@ private:
     [[nodiscard]] bool has_room_for(std::uint64_t lines) {
         return head_ + lines - credited_ <= kRingLines || head_ + lines - load_credit() <= kRingLines;
     }
+    [[nodiscard]] bool fits_lent(std::uint64_t lines) const { return head_ % kRingLines + lines <= used_; }
     // Whether all lines but these have been given back.
     [[nodiscard]] bool is_followed(std::uint64_t lines) {
         return head_ - credited_ <= lines || head_ - load_credit() <= lines;
@@ -183,6 +196,7 @@ private:
     std::uint64_t credited_ = 0;  // lines given back, ever
     std::uint64_t sequence_ = 0;
     bool credit_wrong_ = false;
+    bool pages_are_lent_ = false;  // all but those of the lines before used_
 };
 
 class RingReader {
@@ -297,6 +311,6 @@ struct alignas(4096) Region {
         owner;  // the owner's link token, by which a sender that has mapped this verifies that it is the right region
     alignas(64) std::byte rings[2][kRingBytes];
 };
-static_assert(offsetof(Region, rings) == 2 * wire::kLineBytes, "kLinesAtFirst ends with a page");
+static_assert(offsetof(Region, rings) == kLinesBeforeRing * wire::kLineBytes, "kLinesAtFirst ends with a page");
 
 }  // namespace rove::fabric

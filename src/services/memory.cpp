@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "arch/arch.hpp"
 #include "base/grow_file.hpp"
 #include "base/made_once.hpp"
@@ -17,6 +20,8 @@ namespace {
 
 // From this size on memory is a file's, so that a peer can map it: that costs two system calls and a page at least.
 constexpr std::size_t kMappedBytesMin = 16 * 1024;
+// How long an allocation waits for memory that is being given back: 16 MiB take 4 ms.
+constexpr auto kReclaimerWait = std::chrono::milliseconds(20);
 
 tl::unexpected<Error> no_memory(std::uint64_t bytes) {
     return fail(ErrorCode::overloaded, "{} bytes: this machine has no memory for them", bytes);
@@ -36,6 +41,12 @@ void Block::give_back(std::size_t from, std::size_t bytes) const {
     const std::uintptr_t begin = (first + page - 1) / page * page;
     const std::uintptr_t end = (first + bytes) / page * page;
     (void)madvise(reinterpret_cast<void*>(begin), end - begin, heap_ ? MADV_DONTNEED : MADV_REMOVE);
+}
+
+// In parts, because other threads' page faults wait for each.
+void Block::give_all_back() const {
+    for (std::size_t from = 0; from < bytes_.size(); from += MemoryTable::kDoomedBytesMax)
+        give_back(from, std::min(MemoryTable::kDoomedBytesMax, bytes_.size() - from));
 }
 
 bool Block::make(std::uint64_t bytes, bool may_map, wire::MemoryPlace& place) {
@@ -73,10 +84,11 @@ MemoryTable::MemoryTable(std::size_t bytes_max)
 
 Result<std::shared_ptr<BlockOwner>> MemoryTable::take_room(std::uint64_t bytes, NodeId node, bool& may_map) {
     const auto known = owners_.find(node);
-    if (bytes > bytes_max_ - bytes_ || blocks_.size() >= kBlocksMax)
+    const std::uint64_t held = bytes_ + elsewhere_->load(std::memory_order_acquire);
+    if (held > bytes_max_ || bytes > bytes_max_ - held || blocks_.size() >= kBlocksMax)
         return fail(ErrorCode::overloaded,
                     "{} bytes: peers hold {} bytes in {} buffers here already, of at most {} bytes in {} buffers",
-                    bytes, bytes_, blocks_.size(), bytes_max_, kBlocksMax);
+                    bytes, held, blocks_.size(), bytes_max_, kBlocksMax);
     if (known != owners_.end() && known->second->blocks >= kBlocksOfPeerMax)
         return fail(ErrorCode::overloaded, "{} bytes: {} has {} buffers here, the most that one may", bytes,
                     who(node, {}), known->second->blocks);
@@ -118,7 +130,7 @@ Result<wire::MemoryPlace> MemoryTable::allocate(std::uint64_t bytes, NodeId owne
             break;
         }
         // Freeing the memory of peers that have left may make enough room.
-        if (sweep() == 0) return tl::unexpected<Error>(room.error());
+        if (sweep() == 0 && !await_reclaimer()) return tl::unexpected<Error>(room.error());
     }
     const bool made = block->make(bytes, may_map, place);
     const LockOf lock(mutex_);
@@ -178,7 +190,7 @@ void MemoryTable::peer_left(NodeId node) {
 
 std::size_t MemoryTable::sweep() {
     std::vector<std::shared_ptr<Block>> doomed;  // freed after the lock is released
-    std::shared_ptr<Block> large;
+    std::shared_ptr<Block> large, large_file;
     std::size_t large_from = 0, bytes = 0;
     {
         const LockOf lock(mutex_);
@@ -193,21 +205,55 @@ std::size_t MemoryTable::sweep() {
             // A block that is in use keeps its pages, and is freed with its last user.
             if (block.left_ > kDoomedBytesMax && found->second.use_count() == 1) {
                 if (!doomed.empty()) break;
+                if (!block.heap_) {  // the kernel may wait there for the peer
+                    large_file = take(owner, found);
+                    break;
+                }
                 large = found->second;
                 large_from = block.left_ -= kDoomedBytesMax;
                 break;
             }
-            owner.keys.pop_front();
             bytes += block.left_;
-            close_file(block);
-            bytes_ -= block.bytes_.size();
-            mappings_ -= block.heap_ == nullptr ? 1 : 0;
-            doomed.push_back(std::move(found->second));
-            blocks_.erase(found);
+            doomed.push_back(take(owner, found));
         }
     }
     if (large) large->give_back(large_from, kDoomedBytesMax);
-    return doomed.size() + (large ? 1 : 0);
+    const std::size_t steps = doomed.size() + (large || large_file ? 1 : 0);
+    if (large_file) give_back_elsewhere(std::move(large_file));
+    return steps;
+}
+
+std::shared_ptr<Block> MemoryTable::take(BlockOwner& owner, Blocks::iterator found) {
+    std::shared_ptr<Block> block = std::move(found->second);
+    owner.keys.pop_front();
+    blocks_.erase(found);
+    close_file(*block);
+    bytes_ -= block->bytes_.size();
+    mappings_ -= block->heap_ == nullptr ? 1 : 0;
+    return block;
+}
+
+// Counts until it is done: a peer can hold that up. Without a thread for it, it is done here.
+void MemoryTable::give_back_elsewhere(std::shared_ptr<Block> block) {
+    const std::size_t bytes = block->bytes().size();
+    const std::function<void()> free = [block = std::move(block), bytes, elsewhere = elsewhere_]() mutable {
+        block->give_all_back();
+        block.reset();
+        elsewhere->fetch_sub(bytes, std::memory_order_release);
+    };
+    elsewhere_->fetch_add(bytes, std::memory_order_relaxed);
+    if (!reclaimer_.run(free)) free();
+}
+
+// False: nothing was given back in that time.
+bool MemoryTable::await_reclaimer() const {
+    const std::size_t before = elsewhere_->load(std::memory_order_acquire);
+    const TimePoint until = Clock::now() + kReclaimerWait;
+    while (before > 0 && Clock::now() < until) {
+        if (elsewhere_->load(std::memory_order_acquire) < before) return true;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return false;
 }
 
 bool MemoryTable::has_work() const {

@@ -3,9 +3,11 @@
 // Threads: any. The table has a lock of its own, under which no memory of a block is made, mapped or freed.
 //
 // Invariants: the blocks of an owner are in `blocks_` and in its list of keys, or in neither. `bytes_` and `mappings_` count the blocks in
-// `blocks_` and those being made. A block whose owner has left can no longer be found, and counts until sweep() has taken it.
+// `blocks_` and those being made. A block whose owner has left can no longer be found, and counts until sweep() has taken it;
+// one that another thread gives back, because it is large and a peer may have its file open, until that is done.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -16,6 +18,7 @@
 
 #include "base/bytes.hpp"
 #include "base/mutex.hpp"
+#include "base/reclaimer.hpp"
 #include "base/result.hpp"
 #include "rove/rove.h"
 #include "services/service.hpp"
@@ -49,6 +52,7 @@ private:
     // Makes its memory: a file's, if it may be. False: there is none. Called without the lock, because no other thread has the block yet.
     [[nodiscard]] bool make(std::uint64_t bytes, bool may_map, wire::MemoryPlace& place) NO_THREAD_SAFETY_ANALYSIS;
     void give_back(std::size_t from, std::size_t bytes) const;
+    void give_all_back() const;
     std::size_t left_ GUARDED_BY(lock_of<MemoryTable>) = 0;  // bytes whose pages have not been given back
     std::span<std::byte> bytes_;
     std::unique_ptr<std::byte[]> heap_;               // its memory, if that is not a mapping of …
@@ -94,9 +98,14 @@ private:
         REQUIRES(lock_of<MemoryTable>);
     void give_room_back(BlockOwner& owner, std::uint64_t bytes, bool was_mapped) REQUIRES(lock_of<MemoryTable>);
     void close_file(Block& block) REQUIRES(lock_of<MemoryTable>);
+    using Blocks = std::unordered_map<std::uint64_t, std::shared_ptr<Block>>;
+    // Takes the first block of an owner that has left out of the tables.
+    [[nodiscard]] std::shared_ptr<Block> take(BlockOwner& owner, Blocks::iterator found) REQUIRES(lock_of<MemoryTable>);
+    void give_back_elsewhere(std::shared_ptr<Block> block);
+    [[nodiscard]] bool await_reclaimer() const;
     mutable MutexOf<MemoryTable> mutex_;
     // Includes those of owners that have left, until sweep() takes them.
-    std::unordered_map<std::uint64_t, std::shared_ptr<Block>> blocks_ GUARDED_BY(lock_of<MemoryTable>);
+    Blocks blocks_ GUARDED_BY(lock_of<MemoryTable>);
     std::unordered_map<NodeId, std::shared_ptr<BlockOwner>> owners_ GUARDED_BY(lock_of<MemoryTable>);
     // Those whose blocks are to be taken.
     std::deque<std::shared_ptr<BlockOwner>> gone_ GUARDED_BY(lock_of<MemoryTable>);
@@ -104,6 +113,9 @@ private:
         GUARDED_BY(lock_of<MemoryTable>);  // keys of the blocks with open files, the oldest first
     std::size_t mappings_ GUARDED_BY(lock_of<MemoryTable>) = 0;
     std::size_t bytes_ GUARDED_BY(lock_of<MemoryTable>) = 0;
+    Reclaimer reclaimer_;
+    // Bytes of blocks that it has.
+    const std::shared_ptr<std::atomic<std::size_t>> elsewhere_ = std::make_shared<std::atomic<std::size_t>>(0);
     const std::size_t unmapped_max_;
     const std::size_t bytes_max_;
 };

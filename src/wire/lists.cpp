@@ -22,7 +22,7 @@ void append(std::string& list, const ListedFunction& function) {
 
 std::vector<ListedFunction> listed_functions(std::string_view list) {
     std::vector<ListedFunction> functions;
-    while (!list.empty()) {
+    while (!list.empty() && functions.size() < kListedFunctionsMax) {
         std::string_view line = take_until(list, '\n');
         ListedFunction& each = functions.emplace_back();
         each.id = take_until(line, '\t');

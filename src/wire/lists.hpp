@@ -5,6 +5,7 @@
 // What is read comes from a peer: any text is a list, and what is missing in a line is empty.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,9 @@ struct ListedFunction {
     std::string_view id, name, signature;
 };
 void append(std::string& list, const ListedFunction& function);
-// The views are of `list`.
+// The first kListedFunctionsMax of them, twice what a node can know of packages: a hostile list may have more lines than there is memory for. The
+// views are of `list`.
+inline constexpr std::size_t kListedFunctionsMax = 2UL * 65536;
 [[nodiscard]] std::vector<ListedFunction> listed_functions(std::string_view list);
 
 // The lines of the first, an empty line, and those of the second.

@@ -387,6 +387,26 @@ TEST_P(Cold, ALinkByWhichSomethingIsSentIsReported) {
     EXPECT_TRUE(until([&] { return take(*link.b, Traffic::calls, 0); }));
 }
 
+// The leader sleeps, another thread sends a call, and the answer must wake the leader: nobody looks at the board for a link that is not cold.
+TEST_P(Cold, ALinkByWhichSomethingIsSentWhileItsOwnerSleepsWakesIt) {
+    ASSERT_TRUE(fabric_a->announce_sleep());
+    ASSERT_TRUE(send(*link.a, Traffic::calls, 0, 8));
+    ASSERT_TRUE(send(*link.b, Traffic::prompt, 0, 8));
+    const auto is_woken = [&] {
+        for (const int descriptor : fabric_a->descriptors()) {
+            pollfd waits{.fd = descriptor, .events = POLLIN, .revents = 0};
+            if (poll(&waits, 1, 0) == 1) return true;
+        }
+        return false;
+    };
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!is_woken() && std::chrono::steady_clock::now() < limit) fabric_b->progress();
+    EXPECT_TRUE(is_woken());
+    fabric_a->end_sleep();
+    EXPECT_TRUE(until([&] { return take(*link.a, Traffic::prompt, 0); }));
+    EXPECT_TRUE(until([&] { return take(*link.b, Traffic::calls, 0); }));
+}
+
 TEST_P(Cold, ALinkThatBreaksIsReported) {
     link.a->break_with(Error(ErrorCode::invalid, "broken by the test"));
     EXPECT_TRUE(is_reported());

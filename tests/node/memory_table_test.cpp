@@ -79,10 +79,10 @@ std::size_t pages_of(std::uint64_t inode) {
     return 0;
 }
 
-// Nor does one large block go at once; one that somebody uses keeps what it has.
-TEST(MemoryTable, ALargeBlockIsGivenBackInParts) {
+// A large one goes in another thread, because the kernel may wait for a peer that has its file open; one that somebody uses keeps what it has.
+TEST(MemoryTable, ALargeBlockIsGivenBackElsewhere) {
     constexpr std::size_t kParts = 3, kBytes = kParts * MemoryTable::kDoomedBytesMax, kPage = 4096;
-    MemoryTable table(1UL << 30U);
+    MemoryTable table(2 * kBytes);
     const auto place = table.allocate(kBytes, 1);
     ASSERT_TRUE(place);
     std::shared_ptr<Block> used = table.find(place->key);
@@ -94,11 +94,11 @@ TEST(MemoryTable, ALargeBlockIsGivenBackInParts) {
     std::memset(user->bytes().data(), 'y', kBytes);
     used.reset();
     table.peer_left(1);
-    for (std::size_t part = 1; part < kParts; ++part) {
-        EXPECT_EQ(table.sweep(), 1U);
-        EXPECT_EQ(pages_of(place->inode), (kParts - part) * MemoryTable::kDoomedBytesMax / kPage);
-    }
     EXPECT_EQ(table.sweep(), 1U);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    auto next = table.allocate(kBytes, 3);  // it counts until it has gone
+    while (!next && std::chrono::steady_clock::now() < limit) next = table.allocate(kBytes, 3);
+    EXPECT_TRUE(next);
     EXPECT_EQ(pages_of(place->inode), 0U);
     table.peer_left(2);
     EXPECT_EQ(table.sweep(), 1U);

@@ -33,6 +33,10 @@ TEST(Lists, WhatIsMissingInALineIsEmpty) {
     EXPECT_EQ(read[3].signature, "int()");
 }
 
+TEST(Lists, OneOfManyLinesEndsSomewhere) {
+    EXPECT_EQ(listed_functions(std::string(3 * kListedFunctionsMax, '\n')).size(), kListedFunctionsMax);
+}
+
 TEST(Lists, NamesOfALoadAreReadAsTheyWereWritten) {
     for (const LoadedNames& names : {LoadedNames{}, LoadedNames{{"a (was of package X)", "b"}, {}},
                                      LoadedNames{{}, {"malloc"}}, LoadedNames{{"a"}, {"malloc", "free"}}}) {

@@ -1,13 +1,10 @@
 #include "fabric/direct/lanes.hpp"
 
-#include <sodium.h>
-
 namespace rove::fabric {
 
 Result<std::unique_ptr<DirectLanes>> DirectLanes::open() {
     ROVE_TRY(Doorbell bell, Doorbell::open());
     ROVE_TRY(Shared<BoardMemory> board, make_shared_memory<BoardMemory>());
-    randombytes_buf(&board.memory->owner, sizeof board.memory->owner);
     return std::unique_ptr<DirectLanes>(new DirectLanes(std::move(bell), std::move(board)));
 }
 

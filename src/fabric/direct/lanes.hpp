@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/reclaimer.hpp"
 #include "fabric/direct/doorbell.hpp"
 #include "fabric/direct/link.hpp"
 #include "fabric/direct/peers_bells.hpp"
@@ -32,7 +33,7 @@ public:
     [[nodiscard]] const Doorbell& bell() const { return bell_; }
     [[nodiscard]] PeersBells& peers_bells() { return peers_bells_; }
     [[nodiscard]] const Descriptor& board_file() const { return board_file_; }
-    [[nodiscard]] std::uint64_t board_token() const { return board_memory_->owner; }
+    [[nodiscard]] Reclaimer& reclaimer() { return reclaimer_; }
     // Its place on the board. None: there are as many links as may be.
     [[nodiscard]] std::optional<std::uint32_t> add(DirectLink& link);
     void remove(DirectLink& link, std::uint32_t place) noexcept;
@@ -51,6 +52,7 @@ private:
     SleepFence fence_;
     Descriptor board_file_;
     MappedBoard board_memory_;
+    Reclaimer reclaimer_;
     Board board_;
     std::size_t links_ = 0;          // those that are open
     std::vector<DirectLink*> warm_;  // has room for all of them

@@ -4,6 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
+#include <new>
+
 #include "base/boot_id.hpp"
 #include "fabric/direct/lanes.hpp"
 #include "fabric/region_file.hpp"
@@ -11,7 +14,7 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 5;  // differs from every version of a UCX link's offer (ucx/link.cpp)
+constexpr std::uint8_t kOfferVersion = 6;  // differs from every version of a UCX link's offer (ucx/link.cpp)
 
 }  // namespace
 
@@ -46,7 +49,6 @@ Status DirectLink::make_region() {
     mailbox.write_to(offer);
     bell.write_to(offer);
     board.write_to(offer);
-    offer.number(lanes_.board_token());
     offer.number(*place_);
     offer_ = offer.take();
     return {};
@@ -61,7 +63,6 @@ Status DirectLink::connect(Bytes peer_offer) {
     const ProcFile mailbox = ProcFile::read_from(in);
     const ProcFile bell = ProcFile::read_from(in);
     const ProcFile board = ProcFile::read_from(in);
-    const auto board_token = in.number<std::uint64_t>();
     const auto place = in.number<std::uint32_t>();
     if (!peer_offer.empty() && version != kOfferVersion)
         return fail(ErrorCode::unsupported,
@@ -71,8 +72,9 @@ Status DirectLink::connect(Bytes peer_offer) {
         return fail(ErrorCode::invalid, "the peer's offer is malformed: it has {} bytes", peer_offer.size());
     if (boot != boot_id())
         return fail(ErrorCode::unsupported, "the two ends share no memory: they run on different machines");
-    ROVE_TRY(MappedRegion remote, map_peers_memory<Region>(pid, mailbox, token, token_));
-    ROVE_TRY(peers_board_, map_peers_memory<BoardMemory>(pid, board, board_token, 0));
+    ROVE_TRY(MappedRegion remote, map_peers_memory<Region>(pid, mailbox));
+    ROVE_CHECK(check_owner(*remote, token, token_));
+    ROVE_TRY(peers_board_, map_peers_memory<BoardMemory>(pid, board));
     on_peers_board_ = PlaceOnBoard(*peers_board_, place);
     ROVE_CHECK(lanes_.peers_bells().open({pid, bell}));
     peers_bell_ = {pid, bell};
@@ -91,10 +93,24 @@ void DirectLink::transmit_credit(Traffic traffic) {
 }
 
 // The pages of a memory file are freed for both ends at once. The reader, which has given back all lines, looks at the next one, whose page stays.
-bool DirectLink::free_pages() {
-    for (std::size_t i = 0; i < kTrafficKinds; ++i)
-        free_pages_of(remote_->rings[i], outgoing_[i].touched(), outgoing_[i].head(), MADV_REMOVE);
-    return true;
+// The kernel may wait there for the peer, so another thread does it, and nobody waits for that one.
+DirectLink::Pages DirectLink::free_pages() try {
+    struct Ring {
+        std::uint64_t touched, head;
+    };
+    auto free = std::make_shared<std::atomic<bool>>(false);
+    const std::array<Ring, kTrafficKinds> rings{Ring{outgoing_[0].touched(), outgoing_[0].head()},
+                                                Ring{outgoing_[1].touched(), outgoing_[1].head()}};
+    const bool begun = lanes_.reclaimer().run([rings, free, region = remote_] {
+        for (std::size_t i = 0; i < kTrafficKinds; ++i)
+            free_pages_of(region->rings[i], rings[i].touched, rings[i].head, MADV_REMOVE);
+        free->store(true, std::memory_order_release);
+    });
+    if (!begun) return Pages::kept;
+    pages_are_free_ = std::move(free);
+    return Pages::being_freed;
+} catch (const std::bad_alloc&) {
+    return Pages::kept;
 }
 
 void DirectLink::announce_sleep(bool asleep) {
@@ -102,7 +118,9 @@ void DirectLink::announce_sleep(bool asleep) {
 }
 
 void DirectLink::announce_cold(bool cold) noexcept {
-    std::atomic_ref(region_->wanted).store(cold ? Wanted::bit : Wanted::nothing, std::memory_order_relaxed);
+    // A link may become warm while the leader sleeps: another thread sends by it.
+    const Wanted warm = lanes_.board().announces_sleep() ? Wanted::bell : Wanted::nothing;
+    std::atomic_ref(region_->wanted).store(cold ? Wanted::bit : warm, std::memory_order_relaxed);
     if (cold)
         lanes_.note_cold(*this);
     else

@@ -7,6 +7,9 @@
 // the peer does.
 #pragma once
 
+#include <atomic>
+#include <memory>
+
 #include "fabric/direct/peers_bells.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mapped_region.hpp"
@@ -34,7 +37,8 @@ public:
 protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is in the peer's memory already
     void transmit_credit(Traffic traffic) override;
-    bool free_pages() override;
+    Pages free_pages() override;
+    [[nodiscard]] bool pages_are_free() const override { return pages_are_free_->load(std::memory_order_acquire); }
     void wake_peer() override;
     void announce_cold(bool cold) noexcept override;
 
@@ -46,9 +50,10 @@ private:
     DirectLanes& lanes_;       // outlive the link
     std::uint64_t token_ = 0;  // this end's token: the key of its rings, which also marks its region
     ByteBuffer offer_;
-    Descriptor file_;      // the file of region_, until the peer has mapped it
-    MappedRegion region_;  // this end's region, which the peer writes
-    MappedRegion remote_;  // the peer's region
+    Descriptor file_;                 // the file of region_, until the peer has mapped it
+    MappedRegion region_;             // this end's region, which the peer writes
+    std::shared_ptr<Region> remote_;  // the peer's region, which may be used after the link: free_pages()
+    std::shared_ptr<std::atomic<bool>> pages_are_free_;  // since free_pages() was called last
     PeersBells::Name peers_bell_;
     std::optional<std::uint32_t> place_;  // the peer's, on this end's board
     MappedBoard peers_board_;

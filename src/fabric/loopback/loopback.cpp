@@ -96,8 +96,9 @@ void LoopbackLink::announce_sleep(bool asleep) {
 }
 
 void LoopbackLink::announce_cold(bool cold) noexcept {
-    // As above.
-    std::atomic_ref(own_->region.wanted).exchange(cold ? Wanted::bit : Wanted::nothing, std::memory_order_acq_rel);
+    // As above. A link may become warm while the leader sleeps: another thread sends by it.
+    const Wanted warm = board_.announces_sleep() ? Wanted::bell : Wanted::nothing;
+    std::atomic_ref(own_->region.wanted).exchange(cold ? Wanted::bit : warm, std::memory_order_acq_rel);
 }
 
 bool LoopbackLink::peer_wants_wake_rarely() const {

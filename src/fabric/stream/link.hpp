@@ -54,7 +54,7 @@ public:
 protected:
     void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;
     void transmit_credit(Traffic traffic) override;
-    bool free_pages() override;
+    Pages free_pages() override;
     void wake_peer() override {}  // the message itself wakes the peer
 
 private:

@@ -88,7 +88,8 @@ Status UcxLink::connect(Bytes peer_offer) {
 // The mailbox is mapped as a direct lane's is, and not by UCX. Before openucx/ucx#10380 (Debian 12 has 1.13, which is older)
 // ucp_ep_rkey_unpack ended this process by SIGSEGV if the peer had died after making its offer. It also believes the address in the offer.
 Status UcxLink::connect_direct(Bytes address, std::uint32_t pid, const ProcFile& mailbox) {
-    ROVE_TRY(MappedRegion remote, map_peers_memory<Region>(pid, mailbox, peer_token_, token_));
+    ROVE_TRY(MappedRegion remote, map_peers_memory<Region>(pid, mailbox));
+    ROVE_CHECK(check_owner(*remote, peer_token_, token_));
     ROVE_TRY(shm_endpoint_, workers_->worker(Transport::shm)->connect(address));
     remote_ = std::move(remote);
     wanted_ = &remote_->wanted;
