@@ -214,6 +214,11 @@ Status CodeExchange::item_arrived(PeerState& from, const wire::CodeChunk& chunk,
     return {};
 }
 
+// The origin of a call, by the name that it has where the question is sent.
+static NodeId named_origin(const PeerState& asked, const Parked& parked) REQUIRES(lock_of<EngineLock>) {
+    return parked.origin() == asked.back() ? asked.id() : parked.origin();
+}
+
 void CodeExchange::ask(PeerState* from, Parked& parked, NodeId origin) {
     // A frame of one's own names its function, so its origin is as good as any to ask.
     PeerState* whom = from != nullptr ? from : routes_.to(origin);
@@ -222,7 +227,7 @@ void CodeExchange::ask(PeerState* from, Parked& parked, NodeId origin) {
         return;
     }
     parked.was_asked(whom->back(), origin);
-    if (origin == whom->back()) origin = whom->id();
+    origin = named_origin(*whom, parked);
     wire::NeedCode need{.function = parked.function, .asker = whom->my_id(), .origin = origin, .handle = parked.handle};
     const std::string_view triple = code::host_triple();
     triple.copy(need.triple.data(), need.triple.size() - 1);
@@ -297,17 +302,18 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
     }
     const auto answer = [&](std::optional<Parked>& parked) REQUIRES(lock_of<EngineLock>) {
         if (!parked || !parked->waits_for_code_of(from.back()) || !parked->is_about(need.function, need.handle)) return;
+        if (need.origin != named_origin(from, *parked)) return;  // it answers the question of another one's call
         if (parked->code_has_come())
             return;  // a node that has sent one form reports the other as lacking, even if the first has been evicted here since
         const std::shared_ptr<PackageStore> package = package_with(parked->function);
         std::uint32_t item = 0;
         for (const Forms form : {Forms::image, Forms::bitcode})  // what came before this is enough
             if (package && slice_for(*package, code::host_triple(), form, item) != nullptr) return;
-        // It has sent a form that ran before and was evicted: after that form, it may be saying that it lacks the other.
-        if (package && from.code.sent.contains(package->digest()) && parked->ask_once_more(Clock::now())) return;
-        // The call came back to this node: who was asked does not ask on in its direction.
+        // The call came back to this node: the peer that was asked does not ask on in its direction.
         const PeerState* const origin = routes_.to(parked->origin());
         if (origin != nullptr && origin != &from) return ask(nullptr, *parked, parked->origin());
+        // It has sent a form that ran before and was evicted: after that form, it may be saying that it lacks the other.
+        if (package && from.code.sent.contains(package->digest()) && parked->ask_once_more(Clock::now())) return;
         parked->refuse(
             package ? cache_->why_incomplete(*package)
                     : Error(ErrorCode::unsupported,

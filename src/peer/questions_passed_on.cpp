@@ -17,7 +17,13 @@ bool goes_on(const QuestionsPassedOn::Question& question, const wire::CodeChunk&
 }  // namespace
 
 bool QuestionsPassedOn::Question::asks(const wire::NeedCode& same) const {
-    return need.asker == same.asker && need.function == same.function && need.handle == same.handle;
+    return need.asker == same.asker && need.origin == same.origin && need.function == same.function &&
+           need.handle == same.handle;
+}
+
+// As far as can be seen here: how many items answer a question is known to its asker only.
+bool QuestionsPassedOn::Question::is_answered() const {
+    return !waits && (!last || last_ends == last->total_bytes);
 }
 
 QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const PeerState& to, const wire::NeedCode& need,
@@ -55,7 +61,8 @@ void QuestionsPassedOn::take_back(const PeerState& from, const PeerState& to, co
 const PeerState* QuestionsPassedOn::answered(const PeerState& by, NodeId asker, const wire::NeedCode& need) {
     auto latest = questions_.end();
     for (auto each = questions_.begin(); each != questions_.end(); ++each)
-        if (each->to == &by && each->asks({.function = need.function, .asker = asker, .handle = need.handle}) &&
+        if (each->to == &by &&
+            each->asks({.function = need.function, .asker = asker, .origin = need.origin, .handle = need.handle}) &&
             (latest == questions_.end() || each->order > latest->order))
             latest = each;
     if (latest == questions_.end()) return nullptr;
@@ -87,7 +94,7 @@ const PeerState* QuestionsPassedOn::takes_piece(const PeerState& by, NodeId aske
 std::vector<QuestionsPassedOn::Question> QuestionsPassedOn::without(const PeerState& gone) {
     std::vector<Question> unanswered;
     for (const Question& each : questions_)
-        if (each.to == &gone && each.from != &gone) unanswered.push_back(each);
+        if (each.to == &gone && each.from != &gone && !each.is_answered()) unanswered.push_back(each);
     std::erase_if(questions_, [&](const Question& each) { return each.from == &gone || each.to == &gone; });
     return unanswered;
 }

@@ -37,6 +37,8 @@ public:
         std::size_t last_ends = 0;
         std::uint64_t order = 0;  // counts questions and pieces: when it was asked, or took its last piece
         [[nodiscard]] bool asks(const wire::NeedCode& same) const;
+        // Code has arrived for its asker since, and no piece is lacking.
+        [[nodiscard]] bool is_answered() const;
     };
 
     enum class Added : std::uint8_t {
@@ -58,7 +60,7 @@ public:
     // last: an asker may have asked by another way before, and the peer there may no longer pass code on.
     [[nodiscard]] const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
                                                std::size_t bytes, TimePoint now) REQUIRES(lock_of<EngineLock>);
-    // A peer is gone: what it had asked is forgotten, and what others had asked it is given, in its order.
+    // A peer is gone: what it had asked is forgotten, and what others had asked it, and it has not answered, is returned, in its order.
     [[nodiscard]] std::vector<Question> without(const PeerState& gone) REQUIRES(lock_of<EngineLock>);
 
 private:

@@ -204,6 +204,26 @@ TEST_F(CodeExchangeTest, ALackOfAnEarlierQuestionEndsNoCall) {
     EXPECT_EQ(parked.why_not()->code(), ErrorCode::unsupported);
 }
 
+// The client's own node is asked for the code of a call that came back to it, and asks nobody on in its direction: that costs no time.
+TEST_F(CodeExchangeTest, ALackOfACallThatCameBackHasItsOriginAskedAtOnce) {
+    PeerState &sender = neighbours_.add(2), &origin = neighbours_.add(3);
+    const auto known = value_or_throw(PackageStore::from_manifest(package_->manifest_bytes()));
+    ASSERT_TRUE(cache_->add(known, false));
+    sender.code.sent.insert(package_->digest());
+    Parked& parked = sender.calls.parked.emplace();
+    parked.function = package_->function_ids()[0];
+    ASSERT_TRUE(parked.wait_for_code(Clock::now()));
+    exchange_.ask(&sender, parked, 3);
+    auto need = extra_of<wire::NeedCode>(neighbours_.received_by(sender).front());
+    need.origin = 1;
+    exchange_.on_lack(sender, frame(Kind::lack, 0, need));
+    EXPECT_TRUE(neighbours_.received_by(origin).empty()) << "it answers the question of another one's call";
+    need.origin = 3;
+    exchange_.on_lack(sender, frame(Kind::lack, 0, need));
+    ASSERT_EQ(neighbours_.received_by(origin).size(), 1U);
+    EXPECT_EQ(parked.why_not(), nullptr);
+}
+
 TEST_F(CodeExchangeTest, APackageThatArrivesIsKnown) {
     PeerState& peer = neighbours_.add(2);
     const auto arrives = [&](std::uint32_t item, Bytes bytes) { this->arrives(peer, item, bytes); };

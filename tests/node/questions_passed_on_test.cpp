@@ -25,6 +25,12 @@ protected:
     QuestionsPassedOn questions_;
 };
 
+wire::CodeChunk piece(unsigned char package, std::uint32_t item, std::uint32_t offset, std::uint32_t total) {
+    wire::CodeChunk chunk{.item = item, .offset = offset, .total_bytes = total};
+    std::memset(&chunk.package, package, sizeof chunk.package);
+    return chunk;
+}
+
 TEST_F(Questions, AnAnswerEndsTheOneThatWasAsked) {
     EXPECT_EQ(questions_.add(one_, two_, need(7, 1), now_), Added::asked);
     EXPECT_EQ(questions_.add(one_, two_, need(8, 1), now_), Added::asked);
@@ -58,10 +64,28 @@ TEST_F(Questions, WhatAPeerThatIsGoneWasAskedIsUnanswered) {
     EXPECT_EQ(questions_.answered(three_, 4, need(4, 4)), &one_);
 }
 
-wire::CodeChunk piece(unsigned char package, std::uint32_t item, std::uint32_t offset, std::uint32_t total) {
-    wire::CodeChunk chunk{.item = item, .offset = offset, .total_bytes = total};
-    std::memset(&chunk.package, package, sizeof chunk.package);
-    return chunk;
+// A lack for it would end a call that has asked since, and whose answer is on its way.
+TEST_F(Questions, WhatAPeerThatIsGoneHasAnsweredIsAnswered) {
+    EXPECT_EQ(questions_.add(one_, two_, need(1, 1), now_), Added::asked);
+    EXPECT_EQ(questions_.takes_piece(two_, 1, piece(5, 0, 0, 100), 100, now_), &one_);
+    EXPECT_EQ(questions_.takes_piece(two_, 1, piece(5, 1, 0, 300), 300, now_), &one_);
+    EXPECT_EQ(questions_.add(one_, two_, need(2, 2), now_), Added::asked);
+    EXPECT_EQ(questions_.takes_piece(two_, 2, piece(6, 0, 0, 100), 100, now_), &one_);
+    EXPECT_EQ(questions_.takes_piece(two_, 2, piece(6, 1, 0, 300), 200, now_), &one_) << "and not the rest";
+    const auto unanswered = questions_.without(two_);
+    ASSERT_EQ(unanswered.size(), 1U);
+    EXPECT_EQ(unanswered[0].need.handle, 2U);
+}
+
+TEST_F(Questions, OfTwoOriginsAreTwo) {
+    wire::NeedCode first = need(1, 1), second = need(1, 1);
+    first.origin = 8;
+    second.origin = 9;
+    EXPECT_EQ(questions_.add(one_, two_, first, now_), Added::asked);
+    EXPECT_EQ(questions_.add(one_, two_, second, now_), Added::asked);
+    EXPECT_EQ(questions_.answered(two_, 1, second), &one_);
+    EXPECT_EQ(questions_.answered(two_, 1, second), nullptr);
+    EXPECT_EQ(questions_.answered(two_, 1, first), &one_);
 }
 
 TEST_F(Questions, OnePeerHasAShareForThoseThatWait) {
