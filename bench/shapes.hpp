@@ -18,7 +18,7 @@ struct Settings {
     unsigned runs = 5;
     bool stress = false;             // latency: while stress-ng works on memory on both cores
     std::vector<std::size_t> peers;  // idle: how many; empty: the shape's own
-    unsigned quiet_ms = 1000;        // idle: how long a peer is quiet before its first call
+    unsigned quiet_ms = 5000;        // idle: how long a peer is quiet before its first call
     bool quick = false;              // so short that the figures mean little: for tests
     std::filesystem::path rove;      // the command, for the node
     std::filesystem::path packages;  // where increment.rove and the others are

@@ -37,7 +37,9 @@ asio::awaitable<Result<ByteBuffer>> Channel::receive(std::size_t bytes_max) {
     if (auto [error, count] = co_await asio::async_read(socket_, asio::buffer(&size, sizeof size), kAwait); error)
         co_return gone(error);
     if (size == 0 || size > bytes_max)
-        co_return fail(ErrorCode::invalid, "its control message has {} bytes, where 1 to {} may come", size, bytes_max);
+        co_return fail(ErrorCode::invalid,
+                       "its control message has {} bytes, where 1 to {} may come; is that a Rove node?", size,
+                       bytes_max);
     ByteBuffer body(size);
     if (auto [error, count] = co_await asio::async_read(socket_, asio::buffer(body), kAwait); error)
         co_return gone(error);

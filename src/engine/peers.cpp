@@ -19,8 +19,7 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     const bool is_new = std::find(all_.begin(), all_.end(), peer) == all_.end();
     if (is_new && all_.size() >= kPeersMax)
         return fail(ErrorCode::overloaded,
-                    "{} has {} peers, the most that one of its engines has at once; try again when some have left",
-                    name_(), kPeersMax);
+                    "{} has {} peers, the most that it has at once; try again when some have left", name_(), kPeersMax);
     if (peer->linked() && !meeting.replace) return Adopted{peer, peer->meeting(), false};
     if (peer->linked()) peer->lose(Error(ErrorCode::disconnected, "it was met again"));
     if (peer->link()) link_ends_.clean_up(*peer);

@@ -134,7 +134,7 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
         others_may_take_bells = others_may_take_bells || !peer->link()->by_messages();
         if (!peer->calls.staged.is_empty()) no_later(Clock::now() + kStagingLook);
     }
-    if (others_may_take_bells && !turn.is_idle()) no_later(Clock::now() + kSleepMax);
+    if (others_may_take_bells && !turn.is_idle) no_later(Clock::now() + kSleepMax);
     rest.pending = rest.pending || (own_calls_.has_ends_to_tell() && turn.runs_functions() && !ThreadRuns::is_deep());
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = own_calls_.first_deadline()) no_later(*first);
@@ -144,8 +144,10 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
 
 void Turns::look_for_missed() {
     fabric_->look_at_cold();
+    // Where no thread leads nobody else reads the streams: what has come, such as credit, is taken from the socket, and no function runs.
+    const bool arrived = fabric_->needs_progress() && !lead_.is_led() && fabric_->progress() > 0;
     const bool missed =
-        fabric_->may_have_warmed() || std::ranges::any_of(peers_.all().warm(), [](const PeerState* peer) {
+        arrived || fabric_->may_have_warmed() || std::ranges::any_of(peers_.all().warm(), [](const PeerState* peer) {
             engine_lock_is_held();
             return peer->link() && !peer->link()->by_messages() &&
                    (peer->lost() || peer->link()->pending(takes_calls(*peer)));

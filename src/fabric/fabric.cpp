@@ -20,16 +20,15 @@ std::byte* Link::reserve_rarely(Traffic traffic, std::size_t frame_bytes) {
 
 bool Link::tend_memory() {
     const std::uint64_t frames = counters_.frames_sent + counters_.frames_received;
-    if (std::exchange(frames_when_tended_, frames) != frames) {
-        has_pages_ = true;
-        return false;
-    }
+    const std::uint64_t since = frames - std::exchange(frames_when_tended_, frames);
+    has_pages_ = has_pages_ || since > 0;
     if (pages_are_lent_) take_pages_back();
-    if (!has_pages_ || broken_ || pages_are_lent_) return false;
+    if (!has_pages_ || broken_ || pages_are_lent_ || since > kQuietFrames) return false;
     for (const Traffic traffic : {Traffic::calls, Traffic::prompt})
         if (incoming_[index_of(traffic)].take_credit()) transmit_credit(traffic);
     for (RingWriter& ring : outgoing_)
-        if (!ring.connected() || !ring.is_empty()) return false;
+        if (!ring.connected() || !ring.is_quiet()) return false;
+    if (since > 0 && !has_many_pages()) return false;
     has_pages_ = false;
     const Pages pages = free_pages();
     for (RingWriter& ring : outgoing_)

@@ -144,9 +144,9 @@ public:
 
     // --- memory: what a link touches while it is used, and does not need while it is quiet
 
-    // To be called every second or less often. A link over which nothing has come or gone since the last time gives the peer credit for all that
-    // was read, so that the peer can do the same, and once the peer has given back all that was sent, the pages of its rings go back to
-    // the kernel, but for those of the next frames: true, and it has taken some time. Precondition: no frame is reserved.
+    // To be called every second or less often. A link over which hardly anything has come or gone since the last time (kQuietFrames) gives the
+    // peer credit for all that was read, so that the peer can do the same, and once the peer has given back all that was sent, the pages of its
+    // rings go back to the kernel, but for those of the next frames: true, and it has taken some time. Precondition: no frame is reserved.
     [[nodiscard]] bool tend_memory();
 
     // --- ends
@@ -183,6 +183,10 @@ protected:
     // Gives pages of the rings back to the kernel: of the rings that this end writes, which are empty, and of those that it reads if no other
     // process has mapped them. being_freed: another thread does that, until pages_are_free(). kept: links of this kind keep theirs.
     enum class Pages : std::uint8_t { kept, freed, being_freed };
+    // Whether its rings have taken more than they take at first. Only these go back while a peer calls now and then.
+    [[nodiscard]] virtual bool has_many_pages() const {
+        return outgoing_[0].touched() > kLinesAtFirst || outgoing_[1].touched() > kLinesAtFirst;
+    }
     virtual Pages free_pages() { return Pages::kept; }
     [[nodiscard]] virtual bool pages_are_free() const { return true; }
     // Direct links: whether the peer does not look at what was sent, and is to be woken. On message links the message itself wakes it.
@@ -214,7 +218,8 @@ private:
     [[nodiscard]] std::byte* reserve_rarely(Traffic traffic, std::size_t frame_bytes);
     void break_with_malformed();
     void take_pages_back();
-    bool ended_ = false;                    // broken_ is set because the transport ended
+    bool ended_ = false;  // broken_ is set because the transport ended
+    static constexpr std::uint64_t kQuietFrames = 16;
     std::uint64_t frames_when_tended_ = 0;  // sent and received, when tend_memory() was last called
     bool has_pages_ = true;                 // … and some pages have not been given back since
     bool pages_are_lent_ = false;           // they are being freed, and not to be written until they are

@@ -21,16 +21,18 @@ void populate(Region& region) {
     }
 }
 
-void free_pages_of(std::byte* ring, std::uint64_t lines, std::uint64_t kept_position, int advice) {
+void free_pages_of(std::byte* ring, std::uint64_t lines, KeptLines kept, int advice) {
     const std::size_t page = arch::page_bytes();
     std::byte* const begin = page_of(ring + page - 1);
     std::byte* const end = std::min(page_of(ring + lines * wire::kLineBytes + page - 1), page_of(ring + kRingBytes));
-    std::byte* const kept = page_of(ring + kept_position % kRingLines * wire::kLineBytes);
+    const auto page_of_line = [ring](std::uint64_t position) {
+        return page_of(ring + position % kRingLines * wire::kLineBytes);
+    };
     const auto free = [advice](std::byte* from, std::byte* to) {
         if (from < to) (void)madvise(from, static_cast<std::size_t>(to - from), advice);
     };
-    free(begin, std::min(kept, end));
-    free(std::max(begin, kept + page), end);
+    free(begin, std::min(page_of_line(kept.first), end));
+    free(std::max(begin, page_of_line(kept.last) + page), end);
 }
 
 }  // namespace rove::fabric

@@ -49,8 +49,8 @@ inline void populate(BoardMemory& board) {
     populate_pages(&board, sizeof board);
 }
 
-// Gives the pages back in which lines of a ring are, up to a number of lines from its beginning, but for those that hold the line of that position,
-// or anything else of the region.
-void free_pages_of(std::byte* ring, std::uint64_t lines, std::uint64_t kept_position, int advice);
+// Gives the pages back in which lines of a ring are, up to a number of lines from its beginning, but for those that hold a line that is kept, or
+// anything else of the region.
+void free_pages_of(std::byte* ring, std::uint64_t lines, KeptLines kept, int advice);
 
 }  // namespace rove::fabric

@@ -27,16 +27,17 @@ Result<dev_t> device_of_own(mode_t kind) {
     }
     struct stat facts{};
     if (!own.is_open() || fstat(own.number(), &facts) != 0)
-        return fail(ErrorCode::overloaded, "a peer's file cannot be checked ({}); raise the limit (ulimit -n)",
-                    strerror(errno));
+        return fail(ErrorCode::overloaded,
+                    "a peer's file cannot be checked ({}); raise the limit of process {} (ulimit -n)", strerror(errno),
+                    getpid());
     return facts.st_dev;
 }
 
 // A file of a peer that cannot be opened, for the reason in errno.
 tl::unexpected<Error> not_opened(const std::string& path) {
     if (errno == EMFILE || errno == ENFILE)
-        return fail(ErrorCode::overloaded, "{} cannot be opened ({}); raise the limit (ulimit -n)", path,
-                    strerror(errno));
+        return fail(ErrorCode::overloaded, "{} cannot be opened ({}); raise the limit of process {} (ulimit -n)", path,
+                    strerror(errno), getpid());
     return fail(ErrorCode::unsupported, "{} cannot be opened ({})", path, strerror(errno));
 }
 

@@ -69,6 +69,11 @@ inline constexpr std::uint64_t kReadAheadLines = 16;
 
 using CreditWord = std::uint64_t;
 
+// Positions in one round of a ring, the last one included.
+struct KeptLines {
+    std::uint64_t first, last;
+};
+
 class RingWriter {
 public:
     RingWriter() = default;
@@ -116,9 +121,13 @@ public:
 
     // ---- memory: the pages that this writer has touched and does not need
 
-    // Whether the reader has given back all lines, so that nothing of the ring is in use but the line at which the reader looks.
-    // Precondition: no frame is reserved.
-    [[nodiscard]] bool is_empty() { return load_credit() == head_; }
+    // Whether the reader has given back all lines but a few, so that nothing of the ring is in use but kept(). Precondition: no frame is reserved.
+    [[nodiscard]] bool is_quiet() {
+        const std::uint64_t credit = load_credit();
+        return head_ - credit <= kCaughtUpLines && credit % kRingLines <= head_ % kRingLines;
+    }
+    // The lines that are not given back, and that at which the reader looks next.
+    [[nodiscard]] KeptLines kept() const { return {credited_, head_}; }
     // The lines from the ring's beginning that may have pages.
     [[nodiscard]] std::uint64_t touched() const { return std::max(touched_, used_); }
     // All pages but that of the next line are being given back, which another thread does: until forget_touched() only that one is written.

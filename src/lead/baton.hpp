@@ -176,7 +176,7 @@ public:
     // awake, which is also woken when another thread takes the lead. Without that it would wake 100 times a second for nothing; where the
     // leader sleeps for a short time, the call that wakes it would pay for two threads that wake.
     [[nodiscard]] bool rest_watch() {
-        watch_rests_ = leader_sleeps() && asleep_for_long_;
+        watch_rests_ = leader_sleeps(/*for_long=*/true);
         return watch_rests_;
     }
     Tell end_follow(bool watched) {
@@ -225,7 +225,9 @@ public:
 
     // ---- the current state
     [[nodiscard]] bool is_led() const { return leading_; }
-    [[nodiscard]] bool leader_sleeps() const { return leading_ && asleep_; }
+    [[nodiscard]] bool leader_sleeps(bool for_long = false) const {
+        return leading_ && asleep_ && (asleep_for_long_ || !for_long);
+    }
     [[nodiscard]] bool has_sleeping() const { return sleeping_ > 0; }
     [[nodiscard]] bool has_followers() const { return followers_ > 0; }
 

@@ -97,20 +97,25 @@ bool Idling::yield(LeadTurn& turn) {
 
 void Idling::sleep(LeadTurn& turn, Deadline deadline) {
     const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
+    const auto quiet_since = quiet_since_ ? quiet_since_ : turn.in_vain_since;
+    turn.is_idle = quiet_since && Clock::now() - *quiet_since >= kIdleAfter;
     const bool nothing_arrived = fabric_->announce_sleep();
     const LeadRest rest = duties_.rest(turn);
     if (rest.until) no_later(*rest.until);
     if (nothing_arrived && !rest.pending && baton_.may_sleep(turn.baton) && !wakes_.was_woken()) {
         if (rest.restless) no_later(Clock::now() + kShortSleep);
         const TimePoint begin = Clock::now();
-        if (!turn.is_idle()) no_later(begin + kIdleAfter);  // after that without a limit
-        baton_.fall_asleep(/*for_long=*/turn.is_idle() && (!deadline || *deadline - begin >= kIdleAfter));
+        if (!turn.is_idle) no_later(begin + kIdleAfter);  // after that without a limit
+        const bool due_soon = rest.restless || (rest.until && *rest.until - begin < kIdleAfter);
+        baton_.fall_asleep(/*for_long=*/turn.is_idle && !due_soon);
         const bool in_vain = [&]() REQUIRES(lock_of<EngineLock>) {
             const Unlocked free(turn.lock);
             return wakes_.sleep(deadline) == std::cv_status::timeout;
         }();
         turn.in_vain_since = in_vain ? turn.in_vain_since.value_or(begin) : std::optional<TimePoint>();
+        quiet_since_ = in_vain ? quiet_since_.value_or(begin) : std::optional<TimePoint>();
         wakes_.tell(baton_.wake_up());
+        wakes_.tell_resting();
         if (!baton_.resume(turn.baton)) return;
     }
     fabric_->end_sleep();

@@ -33,6 +33,7 @@ public:
         if (handled > 0) {
             crowded_steps_ = 0;
             turn.in_vain_since.reset();
+            quiet_since_.reset();
             return;
         }
         ++steps_in_vain_;
@@ -65,6 +66,8 @@ private:
     // Consecutive steps in which nothing arrived and frames waited for room.
     unsigned crowded_steps_ GUARDED_BY(lock_of<EngineLock>) = 0;
     std::uint64_t steps_in_vain_ GUARDED_BY(lock_of<EngineLock>) = 0;
+    // Since when every sleep of every leader has been in vain: a program that polls has a turn for each poll.
+    std::optional<TimePoint> quiet_since_ GUARDED_BY(lock_of<EngineLock>);
 };
 
 }  // namespace rove

@@ -157,7 +157,10 @@ void Lead::wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) {
         wakes_.tell(baton_.await(quiet));
         untold = false;
         watches = threads_ > 1 && baton_.begin_watch_waiting(watches);
-        (void)wakes_.await_change(turn.lock, watches ? next_look(deadline) : deadline);
+        if (watches && baton_.leader_sleeps(/*for_long=*/true))
+            (void)wakes_.await_change_or_leader(turn.lock, deadline);
+        else
+            (void)wakes_.await_change(turn.lock, watches ? next_look(deadline) : deadline);
         wakes_.tell(baton_.end_await(quiet));
         if (watches) watch_waiting(seen);
     }

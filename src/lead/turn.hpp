@@ -28,8 +28,9 @@ struct LeadTurn {
     std::optional<TimePoint> in_vain_since{};
     bool holds_back = false;  // it waits for a short time, in which functions are left to other threads
     LargeQueue::Place* large_beneath = nullptr;  // a place that this thread keeps while it waits
-    // Nothing has happened for long. Then the leader sleeps until something rings, and Engine::each_second() looks for what has not rung.
-    [[nodiscard]] bool is_idle() const { return in_vain_since && Clock::now() - *in_vain_since >= kIdleAfter; }
+    // Nothing has happened on the node for long, as found before this sleep. Then the leader sleeps until something rings, and
+    // Engine::each_second() looks for what has not rung.
+    bool is_idle = false;
     [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
 };
 

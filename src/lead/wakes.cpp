@@ -16,6 +16,13 @@ void Wakes::await_lead_or_leader(HeldLock& lock) {
     waits_at_watch_ = false;
 }
 
+std::cv_status Wakes::await_change_or_leader(HeldLock& lock, Deadline deadline) {
+    ++resting_;
+    const std::cv_status how = await(changed_, lock, deadline);
+    --resting_;
+    return how;
+}
+
 std::cv_status Wakes::await(std::condition_variable_any& event, HeldLock& lock, const Deadline& deadline) {
     if (deadline) return event.wait_until(lock, *deadline);
     event.wait(lock);

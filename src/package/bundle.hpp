@@ -62,7 +62,7 @@ public:
         "it comes from a static library without bitcode (add it with rove_embed()), from a shared library (call it "
         "from "
         "a function of the program), or from a program that embeds the bitcode of its libraries alone (build it with "
-        "rove_add_executable(), without SHIP nothing)";
+        "rove_add_executable(), and not with SHIP nothing)";
 
     struct Entry {
         std::string key;

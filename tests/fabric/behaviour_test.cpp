@@ -123,18 +123,25 @@ TEST_P(TwoFabrics, WhatWasNotTakenCanBeReadBack) {
 
 // A function may take its time.
 TEST_P(TwoFabrics, FramesInUseKeepTheirMemory) {
-    Joined link = join();
-    ASSERT_TRUE(send(*link.a, Traffic::calls, 0, 100'000));
-    wire::Frame frame;
-    ASSERT_TRUE(until([&] { return link.b->next(Traffic::calls, frame); }));
-    const std::uint64_t held = link.b->hold(Traffic::calls);
-    for (int look = 0; look < 4; ++look) {
-        for (unsigned turn = 0; turn < 20; ++turn) progress();
-        (void)link.a->tend_memory();
-        (void)link.b->tend_memory();
+    for (const std::size_t bytes : {100'000UL, 3'000UL}) {
+        Joined link = join();
+        for (std::uint64_t number = 0; number < 3; ++number) {
+            ASSERT_TRUE(send(*link.a, Traffic::calls, number, 100'000));
+            ASSERT_TRUE(until([&] { return take(*link.b, Traffic::calls, number); }));
+        }
+        ASSERT_TRUE(send(*link.a, Traffic::calls, 3, bytes));
+        wire::Frame frame;
+        ASSERT_TRUE(until([&] { return link.b->next(Traffic::calls, frame); }));
+        const std::uint64_t held = link.b->hold(Traffic::calls);
+        for (int look = 0; look < 4; ++look) {
+            for (unsigned turn = 0; turn < 20; ++turn) progress();
+            (void)link.a->tend_memory();
+            (void)link.b->tend_memory();
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // another thread frees them
+        EXPECT_TRUE(is_filled(frame.payload, 3)) << bytes;
+        link.b->let_go(Traffic::calls, held);
     }
-    EXPECT_TRUE(is_filled(frame.payload, 0));
-    link.b->let_go(Traffic::calls, held);
 }
 
 // Both ends have been quiet: what their rings do not need goes back, and nothing that comes afterwards is lost.
@@ -166,6 +173,31 @@ TEST_P(TwoFabrics, MemoryIsGivenBackByLinksThatAreQuiet) {
         EXPECT_EQ(given, 0U);
     EXPECT_EQ(nullptr, link.a->broken());
     EXPECT_EQ(nullptr, link.b->broken());
+}
+
+// Both ends were busy once; now one calls each second.
+TEST_P(TwoFabrics, ALinkThatCarriesLittleKeepsLittle) {
+    Joined link = join();
+    std::uint64_t sent = 0, taken = 0;
+    const auto pass_on = [&](std::size_t bytes, unsigned frames) {
+        for (unsigned i = 0; i < frames; ++i) {
+            ASSERT_TRUE(until([&] { return send(*link.a, Traffic::calls, sent, bytes); }));
+            ++sent;
+            if (i % 20 == 19 || i + 1 == frames)
+                for (; taken < sent; ++taken) ASSERT_TRUE(until([&] { return take(*link.b, Traffic::calls, taken); }));
+        }
+    };
+    pass_on(20'000, 100);
+    unsigned given = 0;
+    for (unsigned look = 0; look < 20; ++look) {
+        given += link.a->tend_memory() ? 1 : 0;
+        given += link.b->tend_memory() ? 1 : 0;
+        pass_on(8, 1);
+        for (unsigned turn = 0; turn < 20; ++turn) progress();
+    }
+    if (GetParam().gives_memory_back) EXPECT_GE(given, 1U);
+    EXPECT_LE(given, 4U) << "and then it has little, which stays";
+    EXPECT_EQ(link.a->broken(), nullptr);
 }
 
 // A direct peer can write into what it was sent.

@@ -273,12 +273,16 @@ TEST_F(Ring, AfterALargeFrameItGoesBackAtOnce) {
 
 TEST_F(Ring, AfterItHasBeenQuietItUsesFewLinesAgain) {
     use_whole_ring();
-    ASSERT_TRUE(send(8) && take());
-    EXPECT_FALSE(writer.is_empty()) << "the last credit is still to come";
+    ASSERT_TRUE(send(70 * wire::kLineBytes));
+    EXPECT_FALSE(writer.is_quiet()) << "a large frame is not given back yet";
+    ASSERT_TRUE(take() && send(8) && take());
+    EXPECT_TRUE(writer.is_quiet());
+    EXPECT_EQ(writer.kept().last - writer.kept().first, 1U) << "the last credit is still to come";
     EXPECT_TRUE(reader.take_credit());
     EXPECT_FALSE(reader.take_credit());
     region->credits[0] = reader.given_back();
-    EXPECT_TRUE(writer.is_empty());
+    EXPECT_TRUE(writer.is_quiet());
+    EXPECT_EQ(writer.kept().last - writer.kept().first, 0U);
     writer.forget_touched();
     EXPECT_EQ(writer.touched(), kLinesAtFirst);
     for (int i = 0; i < 2000; ++i) ASSERT_TRUE(send(8) && take());

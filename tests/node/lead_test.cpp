@@ -1,5 +1,6 @@
 // The lead: who has it while functions run long, what it leaves alone, and who is woken.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <numeric>
@@ -240,6 +241,29 @@ TEST_P(Lead, APollWaitsWhileAnotherThreadLeads) {
     for (; !done; ++polls) (void)node.poll(milliseconds(100));
     leads.join();
     EXPECT_LT(polls, 100) << "ten fill the second";
+}
+
+// A program whose main thread polls while one of the node's own threads leads.
+TEST_P(Lead, APollOfAnIdleNodeRests) {
+    EXPECT_EQ(peer().sync(fn<echo>, std::vector<std::uint8_t>(10)), 10U);
+    const auto switches = [] {
+        rusage usage{};
+        getrusage(RUSAGE_THREAD, &usage);
+        return usage.ru_nvcsw;
+    };
+    EXPECT_TRUE(soon([&] {
+        const long before = switches();
+        (void)server_->poll(seconds(1));
+        return switches() - before < 20;
+    })) << "it looks at the other thread again and again";
+    std::thread wakes([this] {
+        std::this_thread::sleep_for(milliseconds(100));
+        server_->wake();
+    });
+    const auto begin = Clock::now();
+    (void)server_->poll(seconds(60));
+    EXPECT_LT(Clock::now() - begin, seconds(30)) << "woken while it rested";
+    wakes.join();
 }
 
 // The other thread leads for as long as the callback lasts that it runs.

@@ -96,14 +96,15 @@ void DirectLink::transmit_credit(Traffic traffic) {
 // The kernel may wait there for the peer, so another thread does it, and nobody waits for that one.
 DirectLink::Pages DirectLink::free_pages() try {
     struct Ring {
-        std::uint64_t touched, head;
+        std::uint64_t touched;
+        KeptLines kept;
     };
     auto free = std::make_shared<std::atomic<bool>>(false);
-    const std::array<Ring, kTrafficKinds> rings{Ring{outgoing_[0].touched(), outgoing_[0].head()},
-                                                Ring{outgoing_[1].touched(), outgoing_[1].head()}};
+    const std::array<Ring, kTrafficKinds> rings{Ring{outgoing_[0].touched(), outgoing_[0].kept()},
+                                                Ring{outgoing_[1].touched(), outgoing_[1].kept()}};
     const bool begun = lanes_.reclaimer().run([rings, free, region = remote_] {
         for (std::size_t i = 0; i < kTrafficKinds; ++i)
-            free_pages_of(region->rings[i], rings[i].touched, rings[i].head, MADV_REMOVE);
+            free_pages_of(region->rings[i], rings[i].touched, rings[i].kept, MADV_REMOVE);
         free->store(true, std::memory_order_release);
     });
     if (!begun) return Pages::kept;

@@ -54,6 +54,7 @@ public:
 protected:
     void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;
     void transmit_credit(Traffic traffic) override;
+    [[nodiscard]] bool has_many_pages() const override;
     Pages free_pages() override;
     void wake_peer() override {}  // the message itself wakes the peer
 
@@ -117,6 +118,7 @@ private:
     std::array<std::byte, sizeof(StreamHeader) + sizeof(std::uint64_t)> head_{};
     std::size_t head_bytes_ = 0;
     unsigned messages_ended_ = 0;
+    std::array<std::uint64_t, kTrafficKinds> lines_read_when_freed_{};
 };
 
 }  // namespace rove::fabric
