@@ -17,6 +17,7 @@
 
 #include "base/mutex.hpp"
 #include "base/name_map.hpp"
+#include "base/zero_pages.hpp"
 #include "code/package_code.hpp"
 
 namespace rove::code {
@@ -31,7 +32,7 @@ class Known {
 public:
     using Packages = std::unordered_map<Digest, std::unique_ptr<PackageCode>>;
 
-    Known() : table_(kFunctionsMax), generations_(kFunctionsMax, 0) {}
+    Known() : table_(kFunctionsMax), generations_(kFunctionsMax) {}
 
     // Null: no such handle, or of an older generation.
     [[nodiscard]] Function* by_handle(std::uint32_t handle) const {
@@ -88,8 +89,9 @@ private:
     std::vector<std::unique_ptr<Function>> residents_ GUARDED_BY(lock_of<CodeCache>);
     NameMap<PackageCode*> newest_ GUARDED_BY(lock_of<CodeCache>);           // by package name
     NameMap<PackageCode*> newest_resident_ GUARDED_BY(lock_of<CodeCache>);  // resident ones, by package name
-    std::vector<std::atomic<Function*>> table_;  // by a handle's index; read without the lock
-    std::vector<std::uint16_t> generations_ GUARDED_BY(lock_of<CodeCache>);
+    // 640 KiB, of which a node that knows few functions takes a few.
+    ZeroPages<std::atomic<Function*>> table_;  // by a handle's index; read without the lock
+    ZeroPages<std::uint16_t> generations_ GUARDED_BY(lock_of<CodeCache>);
     // The index that has been free for the longest time first.
     std::deque<std::uint32_t> free_indices_ GUARDED_BY(lock_of<CodeCache>);
     std::uint32_t indices_used_ GUARDED_BY(lock_of<CodeCache>) = 0;

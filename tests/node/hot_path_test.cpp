@@ -245,7 +245,9 @@ TEST_P(HotPath, WhoWaitsForRoomBehindALongFunctionGetsIt) {
     const unsigned long_ms = 200;
     peer_->post(entry("nap"), bytes_of(long_ms));
     for (int i = 0; i < 20'000; ++i) peer_->post(entry("count"));  // the ring has 16,384 lines
-    EXPECT_EQ(count(), 20'002);
+    // A run that the machine interrupts may end after a later one.
+    int asked = 0, counted = 0;
+    EXPECT_TRUE(soon([&] { return (counted = count()) == 20'001 + ++asked; })) << counted << " at call " << asked;
 }
 
 TEST_P(HotPath, MoreLongFunctionsThanThreadsAllEnd) {
