@@ -1,13 +1,12 @@
 // Reclaimer: gives memory of shared files back to the kernel in threads of its own.
 //
-// MADV_REMOVE, and the last close of a file, wait for every other process that is using the file: they take a lock of the file that a write by
-// such a process holds for as long as that lasts, and visit each of its mappings. So no thread that anybody waits for may call them for a file
-// that a peer has open.
+// MADV_REMOVE takes a lock of the file, which another process's write to that file holds for as long as the write lasts, and visits each mapping of
+// the file in every process. So no thread that anybody waits for may call it for a file that a peer has open.
 //
-// Threads: any. Work that has begun may outlive this object, and then owns all that it uses.
+// Threads: any. Work may outlive this object, so it owns all that it uses.
 //
-// Invariants: at most kThreadsMax threads at a time, of which one exists only while there is work; what does not end costs the others nothing
-// until all of them are held up.
+// Invariants: at most kThreadsMax threads at a time, and none while there is no work. Work that does not end delays other work only once it holds
+// up all of them.
 #pragma once
 
 #include <cstddef>

@@ -191,7 +191,7 @@ protected:
     [[nodiscard]] virtual bool pages_are_free() const { return true; }
     // Direct links: whether the peer does not look at what was sent, and is to be woken. On message links the message itself wakes it.
     [[nodiscard]] bool peer_wants_wake() const {
-        if (wanted_ == nullptr) return peer_wants_wake_rarely();
+        if (wanted_ == nullptr) return peer_here_wants_wake();
         // If the sleeper's barrier is available, no fence is needed here: see SleepFence.
         if (sleeper_pays_->load(std::memory_order_acquire))
             std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -199,8 +199,8 @@ protected:
             std::atomic_thread_fence(std::memory_order_seq_cst);
         return std::atomic_ref(*wanted_).load(std::memory_order_relaxed) != Wanted::nothing;
     }
-    // The same for links that set no `wanted_`.
-    [[nodiscard]] virtual bool peer_wants_wake_rarely() const { return false; }
+    // The same for links within one process, which set no `wanted_`.
+    [[nodiscard]] virtual bool peer_here_wants_wake() const { return false; }
     // Wakes the peer.
     virtual void wake_peer() = 0;
 

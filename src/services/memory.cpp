@@ -43,12 +43,6 @@ void Block::give_back(std::size_t from, std::size_t bytes) const {
     (void)madvise(reinterpret_cast<void*>(begin), end - begin, heap_ ? MADV_DONTNEED : MADV_REMOVE);
 }
 
-// In parts, because other threads' page faults wait for each.
-void Block::give_all_back() const {
-    for (std::size_t from = 0; from < bytes_.size(); from += MemoryTable::kDoomedBytesMax)
-        give_back(from, std::min(MemoryTable::kDoomedBytesMax, bytes_.size() - from));
-}
-
 bool Block::make(std::uint64_t bytes, bool may_map, wire::MemoryPlace& place) {
     left_ = bytes;
     if (may_map) {
@@ -237,7 +231,7 @@ std::shared_ptr<Block> MemoryTable::take(BlockOwner& owner, Blocks::iterator fou
 void MemoryTable::give_back_elsewhere(std::shared_ptr<Block> block) {
     const std::size_t bytes = block->bytes().size();
     const std::function<void()> free = [block = std::move(block), bytes, elsewhere = elsewhere_]() mutable {
-        block->give_all_back();
+        block->give_back(0, bytes);
         block.reset();
         elsewhere->fetch_sub(bytes, std::memory_order_release);
     };

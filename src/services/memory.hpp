@@ -52,7 +52,6 @@ private:
     // Makes its memory: a file's, if it may be. False: there is none. Called without the lock, because no other thread has the block yet.
     [[nodiscard]] bool make(std::uint64_t bytes, bool may_map, wire::MemoryPlace& place) NO_THREAD_SAFETY_ANALYSIS;
     void give_back(std::size_t from, std::size_t bytes) const;
-    void give_all_back() const;
     std::size_t left_ GUARDED_BY(lock_of<MemoryTable>) = 0;  // bytes whose pages have not been given back
     std::span<std::byte> bytes_;
     std::unique_ptr<std::byte[]> heap_;               // its memory, if that is not a mapping of …

@@ -383,15 +383,21 @@ TEST_F(Direct, ALinkThatIsQuietKeepsFewPages) {
 }
 
 // The kernel may wait for a peer when it frees pages of a file that the peer has open: nobody else waits then.
-TEST(DirectPages, AreNotWaitedForWhileTheyAreFreed) {
-    auto ours = std::move(*DirectLanes::open()), theirs = std::move(*DirectLanes::open());
-    auto a = std::move(*ours->open_link()), b = std::move(*theirs->open_link());
-    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
-    std::promise<void> let;
-    const std::shared_future<void> held_up = let.get_future().share();
-    for (unsigned i = 0; i < Reclaimer::kThreadsMax; ++i)
-        ASSERT_TRUE(ours->reclaimer().run([held_up] { held_up.wait(); }));
+class DirectPages : public testing::Test {
+protected:
+    void SetUp() override {
+        ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
+        const std::shared_future<void> held_up = let.get_future().share();
+        for (unsigned i = 0; i < Reclaimer::kThreadsMax; ++i)
+            ASSERT_TRUE(ours->reclaimer().run([held_up] { held_up.wait(); }));
+    }
 
+    std::unique_ptr<DirectLanes> ours = std::move(*DirectLanes::open()), theirs = std::move(*DirectLanes::open());
+    std::unique_ptr<Link> a = std::move(*ours->open_link()), b = std::move(*theirs->open_link());
+    std::promise<void> let;  // all that frees pages of this end's links go on
+};
+
+TEST_F(DirectPages, AreNotWaitedForWhileTheyAreFreed) {
     std::uint64_t sent = 0, taken = 0;
     constexpr std::size_t kLarge = 5000;
     for (; sent < 150; ++sent) ASSERT_TRUE(send(*a, Traffic::calls, sent, kLarge));
@@ -430,14 +436,7 @@ TEST(DirectPages, AreNotWaitedForWhileTheyAreFreed) {
     EXPECT_EQ(a->broken(), nullptr);
 }
 
-TEST(DirectPages, OfALinkThatHasEndedAreFreedAfterItsEnd) {
-    auto ours = std::move(*DirectLanes::open()), theirs = std::move(*DirectLanes::open());
-    auto a = std::move(*ours->open_link()), b = std::move(*theirs->open_link());
-    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
-    std::promise<void> let;
-    const std::shared_future<void> held_up = let.get_future().share();
-    for (unsigned i = 0; i < Reclaimer::kThreadsMax; ++i)
-        ASSERT_TRUE(ours->reclaimer().run([held_up] { held_up.wait(); }));
+TEST_F(DirectPages, OfALinkThatHasEndedAreFreedAfterItsEnd) {
     ASSERT_TRUE(a->tend_memory());
     std::promise<void> last;
     ASSERT_TRUE(ours->reclaimer().run([&last] { last.set_value(); }));

@@ -134,7 +134,7 @@ void ChaosLink::land(const Flight& flight) {
 }
 
 void ChaosLink::wake() {
-    if (LoopbackLink::peer_wants_wake_rarely()) wake_peer();
+    if (LoopbackLink::peer_here_wants_wake()) wake_peer();
 }
 
 class ChaosFabric final : public LoopbackFabric {

@@ -91,7 +91,7 @@ void LoopbackLink::transmit_credit(Traffic traffic) {
 // Both access it by read-modify-write, so one of them is first: if it is the sender, the sleeper acquires its signal; if it is
 // the sleeper, the sender sees the flag. (The thread sanitizer understands this, but not fences.)
 void LoopbackLink::announce_sleep(bool asleep) {
-    // Partner: peer_wants_wake_rarely.
+    // Partner: peer_here_wants_wake.
     std::atomic_ref(own_->region.wanted).exchange(asleep ? Wanted::bell : Wanted::nothing, std::memory_order_acq_rel);
 }
 
@@ -101,13 +101,12 @@ void LoopbackLink::announce_cold(bool cold) noexcept {
     std::atomic_ref(own_->region.wanted).exchange(cold ? Wanted::bit : warm, std::memory_order_acq_rel);
 }
 
-bool LoopbackLink::peer_wants_wake_rarely() const {
+bool LoopbackLink::peer_here_wants_wake() const {
     if (!remote_) return false;
-    Wanted nothing =
-        Wanted::nothing;  // written where it is there, so that this is one of the two accesses that are ordered
+    // It writes what is there: only two accesses that both write are ordered. Partner: announce_sleep.
+    Wanted nothing = Wanted::nothing;
     return !std::atomic_ref(remote_->region.wanted)
-                .compare_exchange_strong(nothing, Wanted::nothing,
-                                         std::memory_order_acq_rel);  // partner: announce_sleep
+                .compare_exchange_strong(nothing, Wanted::nothing, std::memory_order_acq_rel);
 }
 
 void LoopbackLink::wake_peer() {

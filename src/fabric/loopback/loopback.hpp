@@ -79,7 +79,7 @@ public:
 protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is in the peer's memory already
     void transmit_credit(Traffic traffic) override;
-    [[nodiscard]] bool peer_wants_wake_rarely() const override;
+    [[nodiscard]] bool peer_here_wants_wake() const override;
     void wake_peer() override;
     void announce_cold(bool cold) noexcept override;
 
