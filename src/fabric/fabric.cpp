@@ -8,7 +8,7 @@ namespace rove::fabric {
 
 // Handles the cases at the ring's end, without credit, or with a wrong credit.
 std::byte* Link::reserve_rarely(Traffic traffic, std::size_t frame_bytes) {
-    if (pages_are_lent_) take_pages_back();
+    if (pages_are_lent_) take_pages_back(/*wanted=*/true);
     RingWriter& ring = outgoing_[index_of(traffic)];
     const std::uint64_t before = ring.head();
     std::byte* frame = ring.reserve_rarely(frame_bytes);
@@ -22,27 +22,31 @@ bool Link::tend_memory() {
     const std::uint64_t frames = counters_.frames_sent + counters_.frames_received;
     const std::uint64_t since = frames - std::exchange(frames_when_tended_, frames);
     has_pages_ = has_pages_ || since > 0;
-    if (pages_are_lent_) take_pages_back();
+    if (pages_are_lent_) take_pages_back(/*wanted=*/false);
     if (!has_pages_ || broken_ || pages_are_lent_ || since > kQuietFrames) return false;
     for (const Traffic traffic : {Traffic::calls, Traffic::prompt})
         if (incoming_[index_of(traffic)].take_credit()) transmit_credit(traffic);
     for (RingWriter& ring : outgoing_)
         if (!ring.connected() || !ring.is_quiet()) return false;
     if (since > 0 && !has_many_pages()) return false;
-    has_pages_ = false;
     const Pages pages = free_pages();
+    has_pages_ = pages == Pages::kept;
+    pages_are_lent_ = pages == Pages::being_freed;
     for (RingWriter& ring : outgoing_)
         if (pages == Pages::freed)
             ring.forget_touched();
-        else if (pages == Pages::being_freed)
+        else if (pages_are_lent_)
             ring.lend_pages();
-    pages_are_lent_ = pages == Pages::being_freed;
-    return pages != Pages::kept;
+    return !has_pages_;
 }
 
-void Link::take_pages_back() {
-    if (!pages_are_free()) return;
-    for (RingWriter& ring : outgoing_) ring.forget_touched();
+// wanted: for a frame that may not fit the page that stays. What has not begun is not waited for then, because other peers can hold up all threads
+// that do it.
+void Link::take_pages_back(bool wanted) {
+    const bool stay = wanted && keep_pages();
+    if (!stay && !pages_are_free()) return;
+    for (RingWriter& ring : outgoing_) stay ? ring.keep_pages() : ring.forget_touched();
+    has_pages_ = has_pages_ || stay;
     pages_are_lent_ = false;
 }
 

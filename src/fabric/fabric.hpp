@@ -94,7 +94,7 @@ public:
     }
     // Whether there is room; may reload the peer's credit. Also true if the link is broken, which reserve() will report.
     [[nodiscard]] bool has_room(Traffic traffic, std::size_t frame_bytes) {
-        if (pages_are_lent_) take_pages_back();
+        if (pages_are_lent_) take_pages_back(/*wanted=*/true);
         RingWriter& ring = outgoing_[index_of(traffic)];
         return broken_ || ring.credit_is_wrong() || !ring.connected() || ring.has_room(frame_bytes);
     }
@@ -181,7 +181,7 @@ protected:
     virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
     virtual void transmit_credit(Traffic traffic) = 0;
     // Gives pages of the rings back to the kernel: of the rings that this end writes, which are empty, and of those that it reads if no other
-    // process has mapped them. being_freed: another thread does that, until pages_are_free(). kept: links of this kind keep theirs.
+    // process has mapped them. being_freed: another thread does that, until pages_are_free(). kept: they stay, for now or for good.
     enum class Pages : std::uint8_t { kept, freed, being_freed };
     // Whether its rings have taken more than they take at first. Only these go back while a peer calls now and then.
     [[nodiscard]] virtual bool has_many_pages() const {
@@ -189,6 +189,8 @@ protected:
     }
     virtual Pages free_pages() { return Pages::kept; }
     [[nodiscard]] virtual bool pages_are_free() const { return true; }
+    // Gives up what another thread is to free and has not begun with. False: it has begun.
+    [[nodiscard]] virtual bool keep_pages() noexcept { return false; }
     // Direct links: whether the peer does not look at what was sent, and is to be woken. On message links the message itself wakes it.
     [[nodiscard]] bool peer_wants_wake() const {
         if (wanted_ == nullptr) return peer_here_wants_wake();
@@ -217,11 +219,11 @@ private:
     [[nodiscard]] bool delivers() const { return !broken_ || ended_; }
     [[nodiscard]] std::byte* reserve_rarely(Traffic traffic, std::size_t frame_bytes);
     void break_with_malformed();
-    void take_pages_back();
+    void take_pages_back(bool wanted);
     bool ended_ = false;  // broken_ is set because the transport ended
     static constexpr std::uint64_t kQuietFrames = 16;
     std::uint64_t frames_when_tended_ = 0;  // sent and received, when tend_memory() was last called
-    bool has_pages_ = true;                 // … and some pages have not been given back since
+    bool has_pages_ = true;                 // … and not all pages have been given back since
     bool pages_are_lent_ = false;           // they are being freed, and not to be written until they are
 };
 

@@ -14,7 +14,8 @@
 namespace rove::fabric {
 namespace {
 
-constexpr int kSealsWanted = F_SEAL_SHRINK | F_SEAL_SEAL;
+// Growing: memory beyond the end is attached to the file, too, and whoever unmaps it last frees all of it, however long that takes.
+constexpr int kSealsWanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // The size of a memory file of huge pages is a multiple of their size, so no such file has these sizes. Its pages would be taken from a pool,
 // and access to a hole punched into it raises SIGBUS if the pool is empty.

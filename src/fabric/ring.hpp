@@ -130,13 +130,16 @@ public:
     [[nodiscard]] KeptLines kept() const { return {credited_, head_}; }
     // The lines from the ring's beginning that may have pages.
     [[nodiscard]] std::uint64_t touched() const { return std::max(touched_, used_); }
-    // All pages but that of the next line are being given back, which another thread does: until forget_touched() only that one is written.
+    // All pages but that of the next line are being given back, which another thread does: until forget_touched() or keep_pages() only that one is
+    // written.
     void lend_pages() {
         const std::uint64_t lines_of_page = arch::page_bytes() / wire::kLineBytes;
         const std::uint64_t at = head_ % kRingLines + kLinesBeforeRing;
         used_ = std::min(kRingLines, (at / lines_of_page + 1) * lines_of_page - kLinesBeforeRing);
         pages_are_lent_ = true;
     }
+    // They are not being given back after all.
+    void keep_pages() { pages_are_lent_ = false; }
     // They have been given back: it begins again with few lines.
     void forget_touched() {
         used_ = kLinesAtFirst;

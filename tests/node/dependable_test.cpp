@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "../mailbox_memory.hpp"
 #include "api/access.hpp"
 #include "engine/here.hpp"
 #include "engine_view.hpp"
@@ -552,9 +553,7 @@ TEST_P(Dependable, TimeLimitsBoundSendingToo) {
 
 // Mappings and descriptors of this process.
 std::size_t held() {
-    std::ifstream maps("/proc/self/maps");
-    std::size_t count = 0;
-    for (std::string line; std::getline(maps, line);) count += line.find("rove-mailbox") != std::string::npos ? 1 : 0;
+    std::size_t count = mailboxes_of(getpid());
     for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) count += each.path().empty() ? 0 : 1;
     return count;
 }

@@ -27,6 +27,7 @@ Result<std::unique_ptr<DirectLink>> DirectLink::open(DirectLanes& lanes) {
 }
 
 DirectLink::~DirectLink() {
+    (void)keep_pages();  // otherwise the mailboxes of links that have ended would stay for as long as a peer likes
     lanes_.peers_bells().close(peers_bell_);
     if (place_) lanes_.remove(*this, *place_);
 }
@@ -92,26 +93,50 @@ void DirectLink::transmit_credit(Traffic traffic) {
     std::atomic_ref(remote_->credits[i]).store(incoming_[i].given_back(), std::memory_order_release);
 }
 
-// The pages of a memory file are freed for both ends at once. The reader, which has given back all lines, looks at the next one, whose page stays.
-// The kernel may wait there for the peer, so another thread does it, and nobody waits for that one.
-DirectLink::Pages DirectLink::free_pages() try {
+// What another thread is to free. Whichever thread ends `waits` has all else of it.
+struct DirectLink::Freeing {
+    enum class State : std::uint8_t { waits, begun, done, given_up };
     struct Ring {
         std::uint64_t touched;
         KeptLines kept;
     };
-    auto free = std::make_shared<std::atomic<bool>>(false);
-    const std::array<Ring, kTrafficKinds> rings{Ring{outgoing_[0].touched(), outgoing_[0].kept()},
-                                                Ring{outgoing_[1].touched(), outgoing_[1].kept()}};
-    const bool begun = lanes_.reclaimer().run([rings, free, region = remote_] {
+    std::array<Ring, kTrafficKinds> rings;
+    std::shared_ptr<Region> region;
+    std::atomic<State> state{State::waits};
+
+    [[nodiscard]] bool end_wait(State as) noexcept {
+        State waits = State::waits;
+        return state.compare_exchange_strong(waits, as, std::memory_order_acq_rel);
+    }
+};
+
+// The pages of a memory file are freed for both ends at once. The reader, which has given back all lines, looks at the next one, whose page stays.
+// The kernel may wait there for the peer, so another thread does it, and nobody waits for that one.
+DirectLink::Pages DirectLink::free_pages() try {
+    auto freeing = std::make_shared<Freeing>();
+    for (std::size_t i = 0; i < kTrafficKinds; ++i) freeing->rings[i] = {outgoing_[i].touched(), outgoing_[i].kept()};
+    freeing->region = remote_;
+    const bool queued = lanes_.reclaimer().run([freeing] {
+        if (!freeing->end_wait(Freeing::State::begun)) return;
         for (std::size_t i = 0; i < kTrafficKinds; ++i)
-            free_pages_of(region->rings[i], rings[i].touched, rings[i].kept, MADV_REMOVE);
-        free->store(true, std::memory_order_release);
+            free_pages_of(freeing->region->rings[i], freeing->rings[i].touched, freeing->rings[i].kept, MADV_REMOVE);
+        freeing->state.store(Freeing::State::done, std::memory_order_release);
     });
-    if (!begun) return Pages::kept;
-    pages_are_free_ = std::move(free);
+    if (!queued) return Pages::kept;
+    freeing_ = std::move(freeing);
     return Pages::being_freed;
 } catch (const std::bad_alloc&) {
     return Pages::kept;
+}
+
+bool DirectLink::pages_are_free() const {
+    return freeing_->state.load(std::memory_order_acquire) == Freeing::State::done;
+}
+
+bool DirectLink::keep_pages() noexcept {
+    if (!freeing_ || !freeing_->end_wait(Freeing::State::given_up)) return false;
+    freeing_->region.reset();
+    return true;
 }
 
 void DirectLink::announce_sleep(bool asleep) {

@@ -3,8 +3,8 @@
 //
 // Threads: as Fabric (fabric.hpp).
 //
-// Invariants: a region is mapped for as long as its link, and its file can neither shrink nor grow, so no access to it can fault, whatever
-// the peer does.
+// Invariants: a region is mapped for as long as its link, and its file can neither shrink nor grow, so no access to it ends this
+// process. An access may wait in the kernel while the peer punches holes into the file (SECURITY.md).
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,8 @@ protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is in the peer's memory already
     void transmit_credit(Traffic traffic) override;
     Pages free_pages() override;
-    [[nodiscard]] bool pages_are_free() const override { return pages_are_free_->load(std::memory_order_acquire); }
+    [[nodiscard]] bool pages_are_free() const override;
+    [[nodiscard]] bool keep_pages() noexcept override;
     void wake_peer() override;
     void announce_cold(bool cold) noexcept override;
 
@@ -53,7 +54,8 @@ private:
     Descriptor file_;                 // the file of region_, until the peer has mapped it
     MappedRegion region_;             // this end's region, which the peer writes
     std::shared_ptr<Region> remote_;  // the peer's region, which may be used after the link: free_pages()
-    std::shared_ptr<std::atomic<bool>> pages_are_free_;  // since free_pages() was called last
+    struct Freeing;
+    std::shared_ptr<Freeing> freeing_;  // since free_pages() was called last
     PeersBells::Name peers_bell_;
     std::optional<std::uint32_t> place_;  // the peer's, on this end's board
     MappedBoard peers_board_;
