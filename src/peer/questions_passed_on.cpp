@@ -23,7 +23,7 @@ bool QuestionsPassedOn::Question::asks(const wire::NeedCode& same) const {
 
 // As far as can be seen here: how many items answer a question is known to its asker only.
 bool QuestionsPassedOn::Question::is_answered() const {
-    return !waits && (!last || last_ends == last->total_bytes);
+    return last ? last_ends == last->total_bytes : may_be_answered;
 }
 
 QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const PeerState& to, const wire::NeedCode& need,
@@ -40,6 +40,7 @@ QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const Pee
         if (waits) return Added::asked_once;
         each->at = now;  // asked again: what came was lost
         each->waits = true;
+        each->may_be_answered = false;
         each->last.reset();
         each->order = next_order_++;
         return Added::asked;
@@ -85,9 +86,14 @@ const PeerState* QuestionsPassedOn::takes_piece(const PeerState& by, NodeId aske
     asked->order = next_order_++;
     asked->last = piece;
     asked->last_ends = piece.offset + bytes;
-    // Questions for functions of one package cannot be told apart by its pieces: each of them may have been answered.
-    for (Question& each : questions_)
-        if (each.to == &by && each.need.asker == asker) each.waits = false;
+    // Questions for functions of one package cannot be told apart by its pieces: each of them may have been answered, if it was asked before its
+    // manifest came.
+    const bool is_manifest = piece.item == 0 && piece.offset == 0;
+    for (Question& each : questions_) {
+        if (each.to != &by || each.need.asker != asker) continue;
+        each.waits = false;
+        each.may_be_answered = each.may_be_answered || is_manifest;
+    }
     return asked->from;
 }
 

@@ -32,12 +32,14 @@ public:
         wire::NeedCode need;
         TimePoint at;
         bool waits = true;  // nothing has arrived for its asker since
+        // A manifest has arrived for its asker since, for another question: both may be about that package.
+        bool may_be_answered = false;
         // The piece of its code that came last.
         std::optional<wire::CodeChunk> last;
         std::size_t last_ends = 0;
         std::uint64_t order = 0;  // counts questions and pieces: when it was asked, or took its last piece
         [[nodiscard]] bool asks(const wire::NeedCode& same) const;
-        // Code has arrived for its asker since, and no piece is lacking.
+        // All its code has arrived, or may have for another question.
         [[nodiscard]] bool is_answered() const;
     };
 

@@ -77,6 +77,19 @@ TEST_F(Questions, WhatAPeerThatIsGoneHasAnsweredIsAnswered) {
     EXPECT_EQ(unanswered[0].need.handle, 2U);
 }
 
+// The call that asked runs as soon as its image is there, and the next one asks while bitcode of the first one's package still comes.
+TEST_F(Questions, TheRestOfAnotherPackageAnswersNothingThatWasAskedMeanwhile) {
+    EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
+    EXPECT_EQ(add(one_, need(7, 2)), Added::asked);
+    EXPECT_EQ(takes_piece(two_, 7, piece(5, 0, 0, 100), 100), &one_);
+    EXPECT_EQ(takes_piece(two_, 7, piece(5, 1, 0, 300), 200), &one_);
+    EXPECT_EQ(add(one_, need(7, 3)), Added::asked);
+    EXPECT_EQ(takes_piece(two_, 7, piece(5, 1, 200, 300), 100), &one_);
+    const auto unanswered = questions_.without(two_);
+    ASSERT_EQ(unanswered.size(), 1U) << "the second may be of the first one's package";
+    EXPECT_EQ(unanswered[0].need.handle, 3U);
+}
+
 TEST_F(Questions, OfTwoOriginsAreTwo) {
     wire::NeedCode first = need(1, 1), second = need(1, 1);
     first.origin = 8;
