@@ -182,6 +182,19 @@ void MemoryTable::peer_left(NodeId node) {
     owner.gone = true;
 }
 
+// A block of elsewhere_, which it counts for until it is freed: a peer can hold that up.
+struct MemoryTable::Elsewhere {
+    std::shared_ptr<Block> block;
+    std::shared_ptr<std::atomic<std::size_t>> bytes;
+
+    void free() {
+        const std::size_t freed = block->bytes().size();
+        block->give_back(0, freed);
+        block.reset();
+        bytes->fetch_sub(freed, std::memory_order_release);
+    }
+};
+
 std::size_t MemoryTable::sweep() {
     std::vector<std::shared_ptr<Block>> doomed;  // freed after the lock is released
     std::shared_ptr<Block> large, large_file;
@@ -200,6 +213,7 @@ std::size_t MemoryTable::sweep() {
             if (block.left_ > kDoomedBytesMax && found->second.use_count() == 1) {
                 if (!doomed.empty()) break;
                 if (!block.heap_) {  // the kernel may wait there for the peer
+                    elsewhere_->fetch_add(block.bytes().size(), std::memory_order_relaxed);
                     large_file = take(owner, found);
                     break;
                 }
@@ -213,7 +227,7 @@ std::size_t MemoryTable::sweep() {
     }
     if (large) large->give_back(large_from, kDoomedBytesMax);
     const std::size_t steps = doomed.size() + (large || large_file ? 1 : 0);
-    if (large_file) give_back_elsewhere(std::move(large_file));
+    if (large_file) give_back_elsewhere({std::move(large_file), elsewhere_});
     return steps;
 }
 
@@ -227,16 +241,15 @@ std::shared_ptr<Block> MemoryTable::take(BlockOwner& owner, Blocks::iterator fou
     return block;
 }
 
-// Counts until it is done: a peer can hold that up. Without a thread for it, it is done here.
-void MemoryTable::give_back_elsewhere(std::shared_ptr<Block> block) {
-    const std::size_t bytes = block->bytes().size();
-    const std::function<void()> free = [block = std::move(block), bytes, elsewhere = elsewhere_]() mutable {
-        block->give_back(0, bytes);
-        block.reset();
-        elsewhere->fetch_sub(bytes, std::memory_order_release);
-    };
-    elsewhere_->fetch_add(bytes, std::memory_order_relaxed);
-    if (!reclaimer_.run(free)) free();
+// Without a thread or memory for it, it is done here.
+void MemoryTable::give_back_elsewhere(Elsewhere counted) noexcept {
+    std::shared_ptr<Elsewhere> work;
+    try {
+        work = std::make_shared<Elsewhere>(std::move(counted));
+        if (reclaimer_.run([work] { work->free(); })) return;
+    } catch (const std::bad_alloc&) {
+    }
+    (work ? *work : counted).free();
 }
 
 // False: nothing was given back in that time.

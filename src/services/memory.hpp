@@ -100,7 +100,8 @@ private:
     using Blocks = std::unordered_map<std::uint64_t, std::shared_ptr<Block>>;
     // Takes the first block of an owner that has left out of the tables.
     [[nodiscard]] std::shared_ptr<Block> take(BlockOwner& owner, Blocks::iterator found) REQUIRES(lock_of<MemoryTable>);
-    void give_back_elsewhere(std::shared_ptr<Block> block);
+    struct Elsewhere;
+    void give_back_elsewhere(Elsewhere counted) noexcept;
     [[nodiscard]] bool await_reclaimer() const;
     mutable MutexOf<MemoryTable> mutex_;
     // Includes those of owners that have left, until sweep() takes them.
