@@ -108,14 +108,14 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     TimePoint begun = peer.calls.are_quick() ? peer.calls.looked_at() : TimePoint{};  // not later than this turn
     wire::Frame frame;
     fabric::Link* const link = peer.link().get();
-    if (peer.calls.gathering() != nullptr && peer.calls.gathering()->keeps_mailbox()) return 0;
+    if (peer.calls.reader() != nullptr && peer.calls.reader()->keeps_mailbox()) return 0;
     while (link != nullptr && peer.link().get() == link && handled < kBatchMax && !peer.has_backlog() &&
            link->next(Traffic::calls, frame)) {
         Taken taken = Taken::parked;
         if (FrameChecks::is_plain(peer, frame)) {
             taken = run_next(peer, frame, turn);
         } else {
-            if (peer.calls.gathering() != nullptr && peer.calls.gathering()->takes(frame)) break;
+            if (peer.calls.reader() != nullptr && peer.calls.reader()->takes(frame)) break;
             if (const auto wrong = checks_.wrong_with(peer, frame, Traffic::calls)) {
                 link->break_with(*wrong);
                 break;
@@ -205,7 +205,7 @@ void Dispatcher::on_prompt_frame(PeerState& from, const wire::Frame& frame) {
 void Dispatcher::run_parked(Lead::Turn& turn) {
     if (!turn.runs_functions()) return;
     for (std::size_t i = 0; i < peers_.warm().size() && !lead_.lost(turn); ++i) {
-        const std::shared_ptr<PeerState> peer = peers_.warm()[i]->shared_from_this();
+        const std::shared_ptr<PeerState> peer = peers_.warm()[i].shared_from_this();
         if (peer->calls.parked) (void)serve_calls(*peer, turn);
     }
     if (local_.parked() && !lead_.lost(turn)) (void)serve_local(turn);

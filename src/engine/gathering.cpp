@@ -43,7 +43,7 @@ Gathering::Gathering(Gatherings& all, PeerState& from, const wire::Part& first, 
     awaited_.signals.reserve(fabric::kTrafficKinds);
     all_.beside_.payload_parts.begin_elsewhere(from, first, begun_);  // first: there may be no memory
     all_.beside_.own_threads.begin_gathering();
-    from.calls.begin_gathering(*this);
+    from.calls.begin_reading(*this);
 }
 
 std::uint64_t Gatherings::done() const {
@@ -64,7 +64,7 @@ bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const
                         beside_.own_threads.gatherings() < threads / 2 && beside_.runner.places_taken() < threads &&
                         !beside_.lead.is_stopping();
     if (!thread || first.offset != 0 || first.total_bytes == 0) return false;
-    return from.linked() && !from.link()->by_messages() && from.calls.gathering() == nullptr && !from.calls.parked &&
+    return from.linked() && !from.link()->by_messages() && from.calls.reader() == nullptr && !from.calls.parked &&
            beside_.payload_parts.may_begin_elsewhere(from, first);
 }
 
@@ -129,7 +129,7 @@ bool Gathering::keeps_mailbox() {
 }
 
 void Gathering::give_mailbox() {
-    peer_->calls.end_gathering(*this);
+    peer_->calls.end_reading(*this);
     has_mailbox_ = false;
     if (!peer_->lost()) return;
     all_.beside_.housekeeping.hurry();  // which has waited for this

@@ -35,18 +35,15 @@ namespace rove {
 
 class Gatherings;
 
-class Gathering {
+class Gathering final : public MailboxReader {
 public:
     Gathering(const Gathering&) = delete;
     Gathering& operator=(const Gathering&) = delete;
 
-    // ---- by the leader
-    // Whether the run reads the peer's calls, so that the leader must not. Where its function has run for too long they are given back here.
-    [[nodiscard]] bool keeps_mailbox() REQUIRES(lock_of<EngineLock>);
-    // Whether its function runs. When it has run for too long nobody is woken: the leader has to ask again by then.
-    [[nodiscard]] bool is_called() const REQUIRES(lock_of<EngineLock>) { return state_ == State::called; }
-    // Offers the next frame among the calls. True: it belongs to the payload, and the run has the mailbox again.
-    [[nodiscard]] bool takes(const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    // ---- by the leader (MailboxReader)
+    [[nodiscard]] bool keeps_mailbox() override REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool is_called() const override REQUIRES(lock_of<EngineLock>) { return state_ == State::called; }
+    [[nodiscard]] bool takes(const wire::Frame& frame) override REQUIRES(lock_of<EngineLock>);
 
     // ---- by the run's thread
     enum class Next : std::uint8_t {
@@ -138,14 +135,5 @@ private:
     const Beside beside_;
     std::uint64_t done_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };
-
-// Whether the leader looks at a peer's calls: not while a run reads them, nor while the peer takes no answers.
-inline bool looks_at_calls(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
-    return !peer.has_backlog() && (peer.calls.gathering() == nullptr || !peer.calls.gathering()->keeps_mailbox());
-}
-// Whether it takes the next one there. A call that was parked is taken first, and waits for something else than the mailbox.
-inline bool takes_calls(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
-    return !peer.calls.parked && !peer.calls.waits_to_stage() && looks_at_calls(peer);
-}
 
 }  // namespace rove

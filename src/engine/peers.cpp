@@ -31,7 +31,7 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     if (is_new) all_.add(peer);  // before anything points to it, and memory is too short for more
     link->settled();
     peer->meet(std::move(meeting.peer), name, std::move(link), ++meetings_, std::move(meeting.hang_up));
-    all_.add_warm(*peer);
+    all_.warm().add(*peer);
     try {
         enter(*peer, meeting.resident);
         log().info("{}: met {} ({} lane)", name_(), who(*peer), fabric::name_of(peer->lane()));
@@ -146,18 +146,6 @@ fabric::Lane Peers::lane_of(const PeerState& peer) const {
 Peer::Counters Peers::counters(const PeerState& peer) const {
     const Hold hold(lead_.mutex());
     return peer.all_counters();
-}
-
-void Peers::cool_quiet(fabric::Fabric& fabric) {
-    if (all_.warm().size() <= kWarmMax) return;
-    std::vector<fabric::Link*> quiet;
-    for (PeerState* const peer : all_.warm())
-        if (peer->link() && !peer->note_traffic() && peer->is_quiet()) quiet.push_back(peer->link().get());
-    fabric.cool(quiet);
-    all_.drop_warm_if([](const PeerState& peer) {
-        engine_lock_is_held();
-        return !peer.link() || peer.link()->is_cold();
-    });
 }
 
 // The list refers to it, and the caller.

@@ -18,9 +18,6 @@ namespace rove {
 
 // Peers at once. Each has 2 MiB of address space for its mailbox, and of memory what that needs.
 inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
-// Where no more than this many are looked at in each turn, they stay warm, however quiet they are: to learn of their frames by the board would
-// cost more.
-inline constexpr std::size_t kWarmMax = 4;
 
 // The result of a meeting: the other end's identity, and what the two have agreed on.
 struct Meeting {
@@ -52,9 +49,11 @@ public:
           name_(std::move(beside.name)) {}
 
     [[nodiscard]] const PeerList& all() const { return all_; }
+    // Those that a leader looks at.
+    [[nodiscard]] WarmPeers& warm() { return all_.warm(); }
     // Changes with the links that a leader looks at.
     [[nodiscard]] std::uint64_t links_version() const REQUIRES(lock_of<EngineLock>) {
-        return meetings_ + link_ends_.count() + all_.warm_version();
+        return meetings_ + link_ends_.count() + all_.warm().version();
     }
 
     // ---- for the control thread
@@ -96,14 +95,6 @@ public:
     [[nodiscard]] Peer::Counters counters(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
 
     // ---- by the leader
-    // Once a turn: those that were cold, and whose links are no longer.
-    void take_warmed(fabric::Fabric& fabric) noexcept REQUIRES(lock_of<EngineLock>) {
-        while (fabric.has_warmed())
-            if (fabric::LinkHolder* const holder = fabric.take_warmed().holder())
-                all_.add_warm(static_cast<PeerState&>(*holder));
-    }
-    // Links over which nothing has come or gone since this was called last are cold from here on, unless there are few.
-    void cool_quiet(fabric::Fabric& fabric) REQUIRES(lock_of<EngineLock>);
     // Whether nobody needs the peer. `peer`: a copy of the list's.
     [[nodiscard]] static bool is_unneeded(const std::shared_ptr<PeerState>& peer) REQUIRES(lock_of<EngineLock>);
     // Takes the peer away unless somebody needs it. A client that returns is a new one, and the others are met again by their addresses.

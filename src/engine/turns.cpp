@@ -14,8 +14,6 @@ namespace {
 constexpr auto kSleepMax = std::chrono::milliseconds(100);
 // A link over which nothing has come or gone for this long is cold.
 constexpr auto kCoolAfter = std::chrono::milliseconds(100);
-// How often a leader with nothing else to do looks whether senders that have begun a payload go on (Staging).
-constexpr auto kStagingLook = std::chrono::milliseconds(100);
 // How long streams wait for a leader that is busy, or reads.
 constexpr auto kProgressEvery = std::chrono::microseconds(200);
 // The number of steps after which a fabric progresses even if its links do not need it: it may have connections to open and close.
@@ -31,12 +29,12 @@ unsigned Turns::work(Lead::Turn& turn) try {
     lead_.wakes().begin_work();
     unsigned handled = 0;
     if (was_cut_short_) handled = tend(turn, 0);
-    peers_.take_warmed(*fabric_);
+    peers_.warm().take_warmed(*fabric_);
     if (!lead_.lost(turn)) handled += serve_all(turn);
     if (!lead_.lost(turn) && progress_is_due(handled)) {
         progress_in_ = kProgressSteps;
         if (fabric_->progress() > 0) {
-            peers_.take_warmed(*fabric_);
+            peers_.warm().take_warmed(*fabric_);
             handled += 1 + serve_all(turn);
         }
     }
@@ -66,15 +64,15 @@ unsigned Turns::serve_all(Lead::Turn& turn) {
     unsigned handled = 0;
     // By index: the lock is released while a function runs, and peers may be added then. Only the leader takes peers away. It starts
     // with the peer after the one served last; otherwise the first peer would get every free place for long functions.
-    const auto& peers = peers_.all().warm();
+    const WarmPeers& peers = peers_.warm();
     const std::size_t first = served_first_ < peers.size() ? served_first_ : 0;
     for (std::size_t i = 0; i < peers.size() && !lead_.lost(turn); ++i) {
         const std::size_t at = first + i < peers.size() ? first + i : first + i - peers.size();
         if (at >= peers.size()) break;  // some were taken away while a function ran
-        if (!peers[at]->has_work()) continue;
+        if (!has_work(peers[at])) continue;
         if (left_.must_wait()) break;
         const std::size_t before = std::exchange(served_first_, at + 1);  // now: the lead may be lost in there
-        const unsigned of_peer = dispatcher_.serve(*peers[at], turn);
+        const unsigned of_peer = dispatcher_.serve(peers[at], turn);
         if (of_peer == 0 && !lead_.lost(turn)) served_first_ = before;
         handled += of_peer;
     }
@@ -87,72 +85,43 @@ void Turns::await_signals(Lead::Turn& turn) noexcept try {
     if (awaited.version != peers_.links_version()) {
         awaited.version = peers_.links_version();
         awaited.links.clear();
-        for (const PeerState* const peer : peers_.all().warm())
-            if (peer->link()) awaited.links.push_back(peer->link());
+        peers_.warm().add_links(awaited.links);
     }
     awaited.cold_word = fabric_->cold_word();
     awaited.signals.clear();
-    // A parked call is there already: what it waits for arrives among replies, or by a wake().
-    for (const PeerState* const peer : peers_.all().warm())
-        if (peer->link()) peer->link()->await(awaited.signals, takes_calls(*peer) && turn.runs_functions());
+    peers_.warm().await(awaited.signals, turn.runs_functions() ? Takes::all : Takes::prompt);
 } catch (const std::bad_alloc&) {
     turn.awaited.clear();
 }
 
 bool Turns::waits_for_room() const {
-    return !rooms_.is_empty() || std::ranges::any_of(peers_.all().warm(), [](const PeerState* peer) {
-        engine_lock_is_held();
-        return peer->link() && peer->link()->broken() == nullptr && peer->has_frames_waiting();
-    });
+    return !rooms_.is_empty() || peers_.warm().wait_for_room();
 }
 
 Lead::Rest Turns::rest(const Lead::Turn& turn) {
-    Lead::Rest rest;
-    const auto no_later = [&rest](TimePoint limit) { rest.until = rest.until ? std::min(*rest.until, limit) : limit; };
-    // A call that is held back is looked at again when it is to be refused. That time may have passed since the last look.
-    const auto no_later_than_held = [&](const std::optional<Parked>& parked) {
-        if (const auto until = parked ? parked->held_until() : std::nullopt) no_later(*until);
-    };
-    if (turn.runs_functions()) no_later_than_held(local_.parked());
-    const bool must_wait = left_.must_wait();
-    rest.restless = (local_.parked() && !local_.parked()->waits_for_thread()) || !rooms_.is_empty() || must_wait;
-    rest.pending = (!local_.is_empty() && !local_.parked() && turn.runs_functions()) || left_.has_any();
-    rest.pending = rest.pending || fabric_->may_have_warmed();
+    const TimePoint now = Clock::now();
+    const bool must_wait = left_.must_wait(), runs = turn.runs_functions();
+    PeerNeeds needs = peers_.warm().needs(must_wait ? Takes::nothing : runs ? Takes::all : Takes::prompt, now);
+    const std::optional<Parked>& parked = local_.parked();
+    if (const auto until = parked && runs ? parked->held_until() : std::nullopt) needs.no_later_than(*until);
     // For an idle node the control thread looks each second (look_for_missed).
-    bool others_may_take_bells = fabric_->has_cold_on_board();
-    for (PeerState* const peer : peers_.all().warm()) {
-        if (!peer->link()) continue;
-        const bool ended = peer->link()->broken() != nullptr;
-        const bool sends = !ended && peer->has_frames_waiting();
-        if (ended && LinkEnds::awaits_goodbye(*peer)) no_later(peer->goodbye_until());
-        rest.restless = rest.restless || sends || peer->calls.waits_to_stage() ||
-                        (peer->calls.parked && !peer->calls.parked->waits_for_thread()) ||
-                        (peer->calls.gathering() != nullptr && peer->calls.gathering()->is_called());
-        rest.pending = rest.pending || peer->lost() ||
-                       (!must_wait && peer->link()->pending(takes_calls(*peer) && turn.runs_functions()));
-        if (turn.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->calls.parked);
-        others_may_take_bells = others_may_take_bells || !peer->link()->by_messages();
-        if (!peer->calls.staged.is_empty()) no_later(Clock::now() + kStagingLook);
-    }
-    if (others_may_take_bells && !turn.is_idle) no_later(Clock::now() + kSleepMax);
-    rest.pending = rest.pending || (own_calls_.has_ends_to_tell() && turn.runs_functions() && !ThreadRuns::is_deep());
-    if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
-    if (const auto first = own_calls_.first_deadline()) no_later(*first);
-    if (const auto due = absent_.drop_due()) no_later(*due);
-    return rest;
+    if ((needs.may_lose_bell || fabric_->has_cold_on_board()) && !turn.is_idle) needs.no_later_than(now + kSleepMax);
+    if (!spare_memory_->is_empty()) needs.no_later_than(now + kSpareFor);
+    if (const auto first = own_calls_.first_deadline()) needs.no_later_than(*first);
+    if (const auto due = absent_.drop_due()) needs.no_later_than(*due);
+    const bool local_waits = !local_.is_empty() && !parked && runs;
+    const bool tells_of_ends = own_calls_.has_ends_to_tell() && runs && !ThreadRuns::is_deep();
+    return {.pending = needs.now || local_waits || left_.has_any() || fabric_->may_have_warmed() || tells_of_ends,
+            .restless =
+                needs.room || needs.look || (parked && !parked->waits_for_thread()) || !rooms_.is_empty() || must_wait,
+            .until = needs.until};
 }
 
 void Turns::look_for_missed() {
     fabric_->look_at_cold();
     // Where no thread leads nobody else reads the streams: what has come, such as credit, is taken from the socket, and no function runs.
     const bool arrived = fabric_->needs_progress() && !lead_.is_led() && fabric_->progress() > 0;
-    const bool missed =
-        arrived || fabric_->may_have_warmed() || std::ranges::any_of(peers_.all().warm(), [](const PeerState* peer) {
-            engine_lock_is_held();
-            return peer->link() && !peer->link()->by_messages() &&
-                   (peer->lost() || peer->link()->pending(takes_calls(*peer)));
-        });
-    if (missed) lead_.wake();
+    if (arrived || fabric_->may_have_warmed() || peers_.warm().have_lost_bell(Clock::now())) lead_.wake();
 }
 
 std::size_t Turns::tend_memory(std::size_t left) {
@@ -216,7 +185,7 @@ unsigned Turns::look_after(const std::shared_ptr<PeerState>& peer, TimePoint now
     if (!peer->lost()) return changed;
     const fabric::Link* const gone = peer->link().get();
     const auto is_read = [&peer]() REQUIRES(lock_of<EngineLock>) {
-        return peer->calls.gathering() != nullptr && peer->calls.gathering()->keeps_mailbox();
+        return peer->calls.reader() != nullptr && peer->calls.reader()->keeps_mailbox();
     };
     const bool was_read = is_read();
     (void)dispatcher_.serve(*peer, turn);  // what it sent before it went still counts
@@ -237,8 +206,8 @@ void Turns::prune_and_cool(TimePoint now) {
     if (now - cooled_at_ < kCoolAfter) return;
     cooled_at_ = now;
     fabric_->look_at_cold();
-    peers_.take_warmed(*fabric_);
-    peers_.cool_quiet(*fabric_);
+    peers_.warm().take_warmed(*fabric_);
+    peers_.warm().cool_quiet(*fabric_);
 }
 
 // Returns its changes as handled events: a thread may wait for one of them, and must look again before it sleeps.
@@ -247,8 +216,8 @@ unsigned Turns::housekeep(Lead::Turn& turn) {
     const TimePoint now = Clock::now();
     changed += expire(local_.parked(), now);
     if (runner_.leading() == nullptr) link_ends_.drop_buried();  // those that run beside the leader hold theirs
-    for (std::size_t i = 0; i < peers_.all().warm().size(); ++i) {
-        changed += look_after(peers_.all().warm()[i]->shared_from_this(), now, turn);
+    for (std::size_t i = 0; i < peers_.warm().size(); ++i) {
+        changed += look_after(peers_.warm()[i].shared_from_this(), now, turn);
         if (lead_.lost(turn)) return changed;
     }
     prune_and_cool(now);
@@ -285,12 +254,7 @@ bool Turns::others_wait(const PeerState& read, TimePoint now) {
         return true;
     if (const auto first = own_calls_.first_deadline(); first && *first <= now) return true;
     if (fabric_->may_have_warmed()) return true;
-    for (const PeerState* const peer : peers_.all().warm()) {
-        const bool waits = peer != &read ? peer->has_work()
-                                         : peer->link() && (peer->link()->pending(false) || peer->lost() ||
-                                                            peer->has_frames_waiting());
-        if (waits) return true;
-    }
+    if (peers_.warm().need_more_than(read, now)) return true;
     if (!fabric_->needs_progress() || now - progressed_at_ < kProgressEvery) return false;
     progressed_at_ = now;
     return fabric_->progress() > 0;

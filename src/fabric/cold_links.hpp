@@ -15,10 +15,13 @@ namespace rove::fabric {
 
 class ColdLinks;
 
-// Whose a link is, as whoever looks at the links of a fabric knows it.
+// Whose a link is, for whoever takes it from Fabric::take_warmed().
 class LinkHolder {
+public:
+    // The link was cold, and is to be looked at again.
+    virtual void link_warmed() noexcept = 0;
+
 protected:
-    LinkHolder() = default;
     ~LinkHolder() = default;
 };
 

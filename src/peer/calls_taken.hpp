@@ -11,12 +11,26 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "lead/engine_lock.hpp"
 #include "peer/parked.hpp"
 #include "peer/staging.hpp"
+#include "wire/frame.hpp"
 
 namespace rove {
 
-class Gathering;
+// A run that reads one of a peer's calls out of the mailbox itself, in place of the leader (engine/gathering.hpp).
+class MailboxReader {
+public:
+    // Whether it reads the peer's calls, so that the leader must not. Where its function has run for too long they are given back here.
+    [[nodiscard]] virtual bool keeps_mailbox() REQUIRES(lock_of<EngineLock>) = 0;
+    // Whether its function runs. When it has run for too long nobody is woken: the leader has to ask again by then.
+    [[nodiscard]] virtual bool is_called() const REQUIRES(lock_of<EngineLock>) = 0;
+    // Offers the next frame among the calls. True: it belongs to the payload, and the run has the mailbox again.
+    [[nodiscard]] virtual bool takes(const wire::Frame& frame) REQUIRES(lock_of<EngineLock>) = 0;
+
+protected:
+    ~MailboxReader() = default;
+};
 
 class CallsTaken {
 public:
@@ -27,13 +41,13 @@ public:
     [[nodiscard]] bool waits_to_stage() const { return waits_to_stage_; }
     void set_waits_to_stage(bool waits) { waits_to_stage_ = waits; }
 
-    // The run that reads one of the calls out of the mailbox itself; null: none does.
-    [[nodiscard]] Gathering* gathering() const { return gathering_; }
-    [[nodiscard]] bool are_read_by(const Gathering& run) const { return gathering_ == &run; }
-    void begin_gathering(Gathering& run) { gathering_ = &run; }
+    // Null: the leader reads them.
+    [[nodiscard]] MailboxReader* reader() const { return reader_; }
+    [[nodiscard]] bool are_read_by(const MailboxReader& run) const { return reader_ == &run; }
+    void begin_reading(MailboxReader& run) { reader_ = &run; }
     // Nothing happens where another run reads them, or none.
-    void end_gathering(const Gathering& run) {
-        if (gathering_ == &run) gathering_ = nullptr;
+    void end_reading(const MailboxReader& run) {
+        if (reader_ == &run) reader_ = nullptr;
     }
 
     // Whether all calls of a whole turn were quick, and none has been slow since (Dispatcher::serve_calls).
@@ -56,7 +70,7 @@ public:
         waits_to_stage_ = are_quick_ = false;
         looked_at_ = {};
         taken_at_look_ = 0;
-        gathering_ = nullptr;
+        reader_ = nullptr;
     }
 
 private:
@@ -64,7 +78,7 @@ private:
     bool are_quick_ = false;
     TimePoint looked_at_{};
     std::uint64_t taken_at_look_ = 0;
-    Gathering* gathering_ = nullptr;
+    MailboxReader* reader_ = nullptr;
 };
 
 }  // namespace rove

@@ -1,5 +1,7 @@
 #include "peer/peer_state.hpp"
 
+#include "peer/warm_peers.hpp"
+
 namespace rove {
 namespace {
 
@@ -59,6 +61,12 @@ void PeerState::hang_up(const Error& why) {
     if (!hang_up_) return;
     hang_up_(why);
     hang_up_ = nullptr;
+}
+
+// Called by WarmPeers::take_warmed().
+void PeerState::link_warmed() noexcept {
+    engine_lock_is_held();
+    if (warm_peers_ != nullptr) warm_peers_->add(*this);
 }
 
 std::shared_ptr<fabric::Link> PeerState::end_meeting(DroppedBytes& dropped) {

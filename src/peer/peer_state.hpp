@@ -49,8 +49,9 @@ inline constexpr std::size_t kFullBacklogBytes = kOutboxBytesMax / 2;
 inline constexpr auto kGoodbyeWait = std::chrono::seconds(1);
 
 class Engine;
+class WarmPeers;
 
-class PeerState : public std::enable_shared_from_this<PeerState>, public fabric::LinkHolder {
+class PeerState final : public std::enable_shared_from_this<PeerState>, public fabric::LinkHolder {
 public:
     // Ends the control connection, and sends the other end the reason. May throw std::bad_alloc, and is called again then.
     using HangUp = std::function<void(const Error&)>;
@@ -174,25 +175,20 @@ public:
     [[nodiscard]] bool has_backlog() const REQUIRES(lock_of<EngineLock>) {
         return !lost_ && outbox_of(fabric::Traffic::prompt).bytes() > kBacklogBytes;
     }
-    // Whether nothing is to be done with it until something happens to its link.
-    [[nodiscard]] bool is_quiet() const REQUIRES(lock_of<EngineLock>) {
-        return !has_work() && !lost_ && !calls.parked && calls.staged.is_empty() && !calls.waits_to_stage() &&
-               calls.gathering() == nullptr && !sends.has_open_frame();
-    }
     // Whether frames were sent or received since this was asked last.
     [[nodiscard]] bool note_traffic() REQUIRES(lock_of<EngineLock>) {
         const fabric::Link::Counters& now = link_->counters();
         const std::uint64_t before = std::exchange(frames_at_look_, now.frames_sent + now.frames_received);
         return before != frames_at_look_;
     }
-    // Whether the leader should look at it.
-    [[nodiscard]] bool has_work() const REQUIRES(lock_of<EngineLock>) {
-        return link_ && (link_->pending() || has_frames_waiting() || link_->broken() != nullptr);
-    }
+    // It is among the peers that a leader looks at from here on.
+    void link_warmed() noexcept override;
 
 private:
     friend class PeerList;
-    bool is_among_warm_ GUARDED_BY(lock_of<EngineLock>) = false;
+    friend class WarmPeers;
+    WarmPeers* warm_peers_ GUARDED_BY(lock_of<EngineLock>) = nullptr;  // its engine's
+    bool is_warm_ GUARDED_BY(lock_of<EngineLock>) = false;             // it is among them
 
     PeerIdentity identity_ GUARDED_BY(lock_of<EngineLock>);
     std::atomic<bool> has_residents_{false};

@@ -100,7 +100,7 @@ protected:
                 from, {header, std::as_bytes(std::span(&part, 1)), Bytes(payload_).first(kPart)}, changed);
             EXPECT_EQ(payload_parts_.bytes(), before);
             EXPECT_EQ(idle_.runner.leading(), nullptr);
-            EXPECT_FALSE(from.calls.gathering() != nullptr);
+            EXPECT_FALSE(from.calls.reader() != nullptr);
             looked = true;
         });
         const auto has_looked = [&looked] { return looked.load(); };
@@ -117,7 +117,7 @@ protected:
             wire::Frame frame;
             if (!looks_at_calls(from) || !from.link()->next(Traffic::calls, frame)) return false;
             EXPECT_EQ(frame.header.kind, kind);
-            const bool is_its_own = from.calls.gathering() != nullptr && from.calls.gathering()->takes(frame);
+            const bool is_its_own = from.calls.reader() != nullptr && from.calls.reader()->takes(frame);
             EXPECT_EQ(is_its_own, kind != Kind::ping);
             if (!is_its_own) from.link()->release(Traffic::calls);
             return true;
@@ -140,7 +140,7 @@ protected:
         EXPECT_EQ(gatherings_.done(), 0U);
         EXPECT_EQ(staged_bytes(), 0U);
         const Hold hold(idle_.lead.mutex());
-        EXPECT_EQ(peer.calls.gathering(), nullptr);
+        EXPECT_EQ(peer.calls.reader(), nullptr);
         EXPECT_EQ(idle_.runner.busy(), 0U);
         EXPECT_FALSE(function_.pace.is_short()) << "it has never run";
         EXPECT_TRUE(neighbours_.received_by(peer).empty());
@@ -194,7 +194,7 @@ TEST_F(GatheringAlone, PartsAreReadAsTheyComeAndTheFunctionRunsWithItsCall) {
     EXPECT_TRUE(has_read(2 * kPart));
     for (std::size_t which = 2; which < kParts; ++which) send_part(peer, which);
     EXPECT_TRUE(has_read(kTotal));
-    EXPECT_FALSE(idle_.under_lock([&]() REQUIRES(lock_of<EngineLock>) { return peer.calls.gathering()->is_called(); }));
+    EXPECT_FALSE(idle_.under_lock([&]() REQUIRES(lock_of<EngineLock>) { return peer.calls.reader()->is_called(); }));
     EXPECT_EQ(last_, Next::part);
     EXPECT_EQ(gatherings_.done(), 0U);
     EXPECT_TRUE(neighbours_.received_by(peer).empty());
@@ -367,7 +367,7 @@ TEST_F(GatheringAlone, WhatBelongsToAnotherPayloadIsTheLeaders) {
     ASSERT_TRUE(leader_takes(peer, Kind::ping));
     const Hold hold(idle_.lead.mutex());
     const auto takes = [&](const wire::FrameHeader& header, Bytes extra, Bytes payload) REQUIRES(lock_of<EngineLock>) {
-        return peer.calls.gathering()->takes({header, extra, payload});
+        return peer.calls.reader()->takes({header, extra, payload});
     };
     const wire::Part other{.number = kNumber + 1, .offset = kPart, .total_bytes = kTotal};
     EXPECT_FALSE(takes(part_header(peer, other), std::as_bytes(std::span(&other, 1)), {}));
@@ -547,12 +547,12 @@ TEST_F(GatheringAlone, AFunctionThatRunsBesideTheLeaderKeepsTheMailboxAtFirst) {
             Gathering& gathering = *here.gathering;
             read_all(here);
             const Hold hold(idle_.lead.mutex());
-            const bool keeps = peer.calls.gathering() == &gathering && gathering.keeps_mailbox();
+            const bool keeps = peer.calls.reader() == &gathering && gathering.keeps_mailbox();
             if (Clock::now() - sent < 1ms) {  // it began no earlier
                 has_kept = true;
                 EXPECT_TRUE(keeps);
             }
-            EXPECT_EQ(looks_at_calls(peer), peer.calls.gathering() == nullptr);
+            EXPECT_EQ(looks_at_calls(peer), peer.calls.reader() == nullptr);
         };
         begin(peer);
         send_rest(peer);

@@ -60,7 +60,7 @@ public:
         PeerState& peer = *peers[peers.size() - 1];
         const NodeId name = routes.name_for(as, peer.back());
         meet(peer, std::move(as), name, std::move(link), std::move(hang_up));
-        peers.add_warm(peer);
+        peers.warm().add(peer);
         routes.enter(peer);
         return peer;
     }

@@ -52,7 +52,7 @@ TEST_F(PeerLife, APeerThatHasNotBeenMetHasNothing) {
     EXPECT_EQ(peer_.link(), nullptr);
     EXPECT_EQ(peer_.id(), kNoNode);
     EXPECT_EQ(peer_.back(), kNoNode);
-    EXPECT_FALSE(peer_.linked() || peer_.clear_way() || peer_.has_work() || peer_.lost());
+    EXPECT_FALSE(peer_.linked() || peer_.clear_way() || peer_.lost());
     EXPECT_FALSE(peer_.awaits_goodbye(Clock::now()));
     EXPECT_EQ(peer_.end_meeting(dropped_), nullptr);
 }
@@ -186,40 +186,6 @@ TEST_F(PeerLife, WithItsLinkGoesAllThatTheOtherEndMayHaveForgotten) {
     EXPECT_FALSE(peer_.sends.has_open_frame());
     EXPECT_GT(peer_.sends.next_in_parts(), number) << "a number means one payload, over all links";
     EXPECT_TRUE(met().clear_way());
-}
-
-TEST(PeerState, IsQuietWhileNothingIsToBeDoneWithIt) {
-    Neighbours neighbours;
-    PeerState& peer = neighbours.add(2);
-    EXPECT_TRUE(peer.is_quiet());
-    peer.calls.parked.emplace();
-    EXPECT_FALSE(peer.is_quiet());
-    peer.calls.parked.reset();
-    peer.calls.set_waits_to_stage(true);
-    EXPECT_FALSE(peer.is_quiet());
-    peer.calls.set_waits_to_stage(false);
-    peer.sends.open_frame();
-    EXPECT_FALSE(peer.is_quiet());
-    peer.sends.close_frame(true);
-    EXPECT_TRUE(peer.is_quiet());
-    peer.outbox_of(fabric::Traffic::prompt).push({.kind = wire::Kind::ping}, {}, {});
-    EXPECT_FALSE(peer.is_quiet());
-    peer.outbox_of(fabric::Traffic::prompt).pop();
-    EXPECT_TRUE(peer.is_quiet());
-    peer.calls.staged.begin_elsewhere(1, 100'000, Clock::now());
-    EXPECT_FALSE(peer.is_quiet());
-    (void)peer.calls.staged.clear();
-    EXPECT_TRUE(peer.is_quiet());
-    for (const fabric::Traffic traffic : {fabric::Traffic::calls, fabric::Traffic::prompt}) {
-        neighbours.send_from(peer, traffic, {.kind = wire::Kind::ping}, {});
-        EXPECT_FALSE(peer.is_quiet());
-        wire::Frame frame;
-        ASSERT_TRUE(peer.link()->next(traffic, frame));
-        peer.link()->release(traffic);
-        EXPECT_TRUE(peer.is_quiet());
-    }
-    peer.lose(Error(ErrorCode::disconnected, "it left"));
-    EXPECT_FALSE(peer.is_quiet());
 }
 
 TEST_F(PeerLife, ItsCountersAddUpOverAllLinks) {

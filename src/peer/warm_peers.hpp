@@ -1,0 +1,72 @@
+// WarmPeers: the peers that a leader looks at, because their links are not cold (fabric/cold_links.hpp), and what it owes them together.
+//
+// Threads: under the engine's lock. Only the leader takes any away, or makes any cold; a place is valid until that happens, or until the lock is
+// released.
+//
+// Invariants: a peer whose link is not cold is among these, once, or the fabric has yet to report it (take_warmed); so is for some time one that
+// has no link. add() needs no memory, because make_room_for() has counted all peers of the engine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lead/spin.hpp"
+#include "peer/peer_needs.hpp"
+
+namespace rove {
+
+// Where no more than this many are looked at in each turn, they stay warm, however quiet they are: to learn of their frames by the board would
+// cost more.
+inline constexpr std::size_t kWarmMax = 4;
+
+class WarmPeers {
+public:
+    // ---- which they are, in any order
+    [[nodiscard]] auto begin() const REQUIRES(lock_of<EngineLock>) { return peers_.begin(); }
+    [[nodiscard]] auto end() const REQUIRES(lock_of<EngineLock>) { return peers_.end(); }
+    [[nodiscard]] std::size_t size() const REQUIRES(lock_of<EngineLock>) { return peers_.size(); }
+    [[nodiscard]] PeerState& operator[](std::size_t place) const REQUIRES(lock_of<EngineLock>) {
+        return *peers_[place];
+    }
+    // Changes with them.
+    [[nodiscard]] std::uint64_t version() const REQUIRES(lock_of<EngineLock>) { return version_; }
+
+    // ---- how they change
+    // Throws std::bad_alloc, and nothing has changed.
+    void make_room_for(std::size_t peers) REQUIRES(lock_of<EngineLock>);
+    // Nothing happens where it is there.
+    void add(PeerState& peer) noexcept REQUIRES(lock_of<EngineLock>);
+    void remove(const PeerState& peer) noexcept REQUIRES(lock_of<EngineLock>);
+    // Once a turn: adds those whose links were cold and are no longer.
+    static void take_warmed(fabric::Fabric& fabric) noexcept REQUIRES(lock_of<EngineLock>) {
+        while (fabric.has_warmed())
+            if (fabric::LinkHolder* const holder = fabric.take_warmed().holder()) holder->link_warmed();
+    }
+    // Links over which nothing has come or gone since this was called last are cold from here on, unless there are few.
+    void cool_quiet(fabric::Fabric& fabric) REQUIRES(lock_of<EngineLock>);
+
+    // ---- what a leader owes them
+    [[nodiscard]] PeerNeeds needs(Takes takes, TimePoint now) const REQUIRES(lock_of<EngineLock>);
+    // Whether frames wait for room that peers give without a signal.
+    [[nodiscard]] bool wait_for_room() const REQUIRES(lock_of<EngineLock>);
+    // Whether there is something to do that only a bell would have announced, and the bell may have been taken.
+    [[nodiscard]] bool have_lost_bell(TimePoint now) const REQUIRES(lock_of<EngineLock>);
+    // Whether there is anything to do but the calls of that peer, which the leader reads itself.
+    [[nodiscard]] bool need_more_than(const PeerState& read, TimePoint now) const REQUIRES(lock_of<EngineLock>);
+    // Adds the signals of all frames that the leader would take. A parked call is there already: what it waits for arrives among replies, or by
+    // a wake().
+    void await(std::vector<fabric::AwaitedSignal>& signals, Takes takes) const REQUIRES(lock_of<EngineLock>);
+    // Adds the links on which await() depends.
+    void add_links(std::vector<std::shared_ptr<fabric::Link>>& links) const REQUIRES(lock_of<EngineLock>);
+
+private:
+    template <typename Gone>
+    void remove_if(const Gone& gone) noexcept REQUIRES(lock_of<EngineLock>);
+
+    std::vector<PeerState*> peers_ GUARDED_BY(lock_of<EngineLock>);
+    std::uint64_t version_ GUARDED_BY(lock_of<EngineLock>) = 0;
+};
+
+}  // namespace rove
