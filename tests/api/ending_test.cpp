@@ -253,5 +253,26 @@ TEST(AnEndingNode, RunsNothingInTheThreadThatEndsItWhileAPeerTakesNothing) {
     EXPECT_NE(said.find("1 peers have not begun all of its posts"), std::string::npos) << said;
 }
 
+// The time in which each of them may answer is over before the wait for all of them is.
+TEST(AnEndingNode, NamesTheNumberOfAllPeersThatHaveNotBegunItsPosts) {
+    const auto options = [](bool listens) {
+        NodeOptions options;
+        options.fabric = FabricChoice::shm;
+        options.own_thread = !listens;
+        options.grace = 1'000ms;
+        options.log = "warn";
+        if (listens) options.listen = "127.0.0.1:0";
+        return options;
+    };
+    const Node one(options(true)), another(options(true)), third(options(true));  // nobody serves them
+    auto node = std::make_unique<Node>(options(false));
+    for (const Node* const each : {&one, &another, &third})
+        node->connect(each->address()).post(fn<take>, std::vector<char>(10));
+    testing::internal::CaptureStderr();
+    node.reset();
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("3 peers have not begun all of its posts"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace rove::test
