@@ -43,6 +43,9 @@ std::string Address::to_string() const {
 
 Result<Address> parse_address(std::string_view text) {
     Address address;
+    if (const std::size_t end = text.find('\0'); end != std::string_view::npos)
+        return fail(ErrorCode::invalid, "an address that begins with '{}' contains a zero byte; {}",
+                    text.substr(0, end), kShapes);
     if (text.starts_with("unix:")) {
         address.path = text.substr(5);
         if (address.path.empty()) return fail(ErrorCode::invalid, "address '{}' names no socket; {}", text, kShapes);

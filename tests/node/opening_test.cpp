@@ -194,6 +194,9 @@ TEST(Opening, AnAddressThatIsNoneSaysWhatToWrite) {
     EXPECT_NE(said("::1:5").find("in brackets, as [::1]:PORT"), std::string::npos) << said("::1:5");
     EXPECT_NE(said("unix:").find("names no socket"), std::string::npos) << said("unix:");
     EXPECT_NE(said("here:70000").find("'70000' is not a port"), std::string::npos) << said("here:70000");
+    using namespace std::string_view_literals;
+    for (const std::string_view zero : {"127.0.0.1\0:5"sv, "127.0.0.1:5\0"sv, "unix:/tmp/a\0b"sv})
+        EXPECT_NE(said(zero).find("contains a zero byte"), std::string::npos) << said(zero);
     for (const char* right : {"127.0.0.1:5", "[::1]:5", "unix:/tmp/a:b", "here:0"}) EXPECT_EQ(said(right), "nothing");
 }
 
