@@ -115,7 +115,7 @@ void Idling::sleep(LeadTurn& turn, Deadline deadline) {
         turn.in_vain_since = in_vain ? turn.in_vain_since.value_or(begin) : std::optional<TimePoint>();
         quiet_since_ = in_vain ? quiet_since_.value_or(begin) : std::optional<TimePoint>();
         wakes_.tell(baton_.wake_up());
-        wakes_.tell_resting();
+        wakes_.tell_looking();
         if (!baton_.resume(turn.baton)) return;
     }
     fabric_->end_sleep();

@@ -16,7 +16,7 @@ constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
 // How often the standby thread checks whether another thread can lead again, after none could.
 constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 // How often a thread that polls checks whether another one still leads, unless that one sleeps for long. Nothing wakes it when that changes, or
-// when interrupt() is called, which may be in a signal handler; but the sleeper does, which interrupt() wakes.
+// when interrupt() is called, which may be in a signal handler; but the sleeper does, which interrupt() wakes. It is told of what has happened.
 constexpr auto kPollAgain = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -85,10 +85,8 @@ bool Lead::wait_while_led(Lock& lock, Deadline deadline) {
         const TimePoint now = Clock::now();
         if ((deadline && now >= *deadline) || !baton_.may_sleep(seen) || wakes_.take_interrupt()) return false;
         const TimePoint look = now + kPollAgain;
-        if (baton_.leader_sleeps(/*for_long=*/true))
-            (void)wakes_.await_change_or_leader(lock, deadline);
-        else
-            (void)wakes_.await_change(lock, deadline ? std::min(*deadline, look) : look);
+        const bool rests = baton_.leader_sleeps(/*for_long=*/true);
+        (void)wakes_.await_change_or_leader(lock, rests || (deadline && *deadline < look) ? deadline : look);
     }
     return true;
 }

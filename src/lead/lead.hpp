@@ -105,7 +105,11 @@ public:
     // Work has arrived: ends the leader's check for signals, and its sleep.
     void wake() REQUIRES(lock_of<EngineLock>) { wakes_.wake(baton_.has_sleeping()); }
     // Threads that wait check again whether their wait is over.
-    void tell_waiting() REQUIRES(lock_of<EngineLock>) { wakes_.tell(baton_.tell_change()); }
+    void tell_waiting() REQUIRES(lock_of<EngineLock>) {
+        const Baton::Tell tell = baton_.tell_change();
+        wakes_.tell(tell);
+        if (!tell.waiting) wakes_.tell_looking();  // a thread that polls does not count as one that waits
+    }
     // A frame begins to wait for room: the leader checks for room at once again, however many checks have failed before.
     void expect_room() REQUIRES(lock_of<EngineLock>) {
         idling_.expect_room();

@@ -17,9 +17,9 @@ void Wakes::await_lead_or_leader(HeldLock& lock) {
 }
 
 std::cv_status Wakes::await_change_or_leader(HeldLock& lock, Deadline deadline) {
-    ++resting_;
+    ++looking_;
     const std::cv_status how = await(changed_, lock, deadline);
-    --resting_;
+    --looking_;
     return how;
 }
 

@@ -41,9 +41,9 @@ public:
         wake_unlocked();
     }
     [[nodiscard]] bool take_interrupt() noexcept { return interrupted_.exchange(false); }
-    // The leader is awake again.
-    void tell_resting() REQUIRES(lock_of<EngineLock>) {
-        if (resting_ > 0) changed_.notify_all();
+    // Something has happened, or the leader is awake again.
+    void tell_looking() REQUIRES(lock_of<EngineLock>) {
+        if (looking_ > 0) changed_.notify_all();
     }
     // Wakes all of the node's own threads, because it ends.
     void tell_own() {
@@ -67,7 +67,7 @@ public:
     std::cv_status await_change(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(changed_, lock, deadline);
     }
-    // The same, for a thread that would look at the leader at intervals, and need not while that sleeps for long: until the leader is awake, too.
+    // The same, for a thread that looks at the leader at intervals, and need not while that sleeps for long: until the leader is awake, too.
     std::cv_status await_change_or_leader(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>);
     // One of the node's own threads waits for the lead.
     std::cv_status await_lead(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
@@ -89,7 +89,7 @@ private:
     std::atomic<bool> interrupted_{false};
     Sleeper sleeper_;
     std::condition_variable_any changed_, followers_, watch_, standing_by_;
-    int resting_ GUARDED_BY(lock_of<EngineLock>) = 0;              // threads in await_change_or_leader()
+    int looking_ GUARDED_BY(lock_of<EngineLock>) = 0;              // threads in await_change_or_leader()
     bool waits_at_watch_ GUARDED_BY(lock_of<EngineLock>) = false;  // in await_lead_or_leader()
 };
 
