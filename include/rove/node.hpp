@@ -308,8 +308,8 @@ struct Limits {
 };
 }  // namespace detail
 
-// A link to one node. Cheap to copy. May outlive its Node; every call then ends as `cancelled`. When the other node ends, calls in flight
-// fail as `disconnected`, and the next call tries to reach its address again.
+// A link to one node. Cheap to copy. May outlive its Node, which keeps its descriptors until then; every call then ends as `cancelled`. When
+// the other node ends, calls in flight fail as `disconnected`, and the next call tries to reach its address again.
 class Peer {
 public:
     // ---- time limits
