@@ -1,7 +1,8 @@
 // Reclaimer: gives memory of shared files back to the kernel in threads of its own.
 //
 // MADV_REMOVE takes a lock of the file, which another process's write to that file holds for as long as the write lasts, and visits each mapping of
-// the file in every process. So no thread that anybody waits for may call it for a file that a peer has open.
+// the file in every process. So no thread that anybody waits for should call it for a file that a peer has open; it does where there is
+// no memory or thread for this.
 //
 // Threads: any. Work may outlive this object, so it owns all that it uses.
 //

@@ -23,18 +23,18 @@ bool Link::tend_memory() {
     const std::uint64_t since = frames - std::exchange(frames_when_tended_, frames);
     has_pages_ = has_pages_ || since > 0;
     if (pages_are_lent_) take_pages_back(/*wanted=*/false);
-    if (!has_pages_ || broken_ || pages_are_lent_ || since > kQuietFrames) return false;
+    if (!has_pages_ || broken_ || pages_are_lent_ || since > kFewFrames) return false;
     for (const Traffic traffic : {Traffic::calls, Traffic::prompt})
         if (incoming_[index_of(traffic)].take_credit()) transmit_credit(traffic);
     for (RingWriter& ring : outgoing_)
-        if (!ring.connected() || !ring.is_quiet()) return false;
+        if (!ring.connected() || !ring.is_drained()) return false;
     if (since > 0 && !has_many_pages()) return false;
     const Pages pages = free_pages();
     has_pages_ = pages == Pages::kept;
     pages_are_lent_ = pages == Pages::being_freed;
     for (RingWriter& ring : outgoing_)
         if (pages == Pages::freed)
-            ring.forget_touched();
+            ring.forget_pages();
         else if (pages_are_lent_)
             ring.lend_pages();
     return !has_pages_;
@@ -45,7 +45,7 @@ bool Link::tend_memory() {
 void Link::take_pages_back(bool wanted) {
     const bool stay = wanted && keep_pages();
     if (!stay && !pages_are_free()) return;
-    for (RingWriter& ring : outgoing_) stay ? ring.keep_pages() : ring.forget_touched();
+    for (RingWriter& ring : outgoing_) stay ? ring.keep_pages() : ring.forget_pages();
     has_pages_ = has_pages_ || stay;
     pages_are_lent_ = false;
 }

@@ -92,7 +92,8 @@ public:
     void own_next(Traffic traffic) const {
         if (const RingWriter& ring = outgoing_[index_of(traffic)]; ring.connected()) ring.own_next();
     }
-    // Whether there is room; may reload the peer's credit. Also true if the link is broken, which reserve() will report.
+    // Whether there is room; may reload the peer's credit, and keeps pages that nobody has begun to free. Also true if the link is broken, which
+    // reserve() will report.
     [[nodiscard]] bool has_room(Traffic traffic, std::size_t frame_bytes) {
         if (pages_are_lent_) take_pages_back(/*wanted=*/true);
         RingWriter& ring = outgoing_[index_of(traffic)];
@@ -144,7 +145,7 @@ public:
 
     // --- memory: what a link touches while it is used, and does not need while it is quiet
 
-    // To be called every second or less often. A link over which hardly anything has come or gone since the last time (kQuietFrames) gives the
+    // To be called every second or less often. A link over which hardly anything has come or gone since the last time (kFewFrames) gives the
     // peer credit for all that was read, so that the peer can do the same, and once the peer has given back all that was sent, the pages of its
     // rings go back to the kernel, but for those of the next frames: true, and it has taken some time. Precondition: no frame is reserved.
     [[nodiscard]] bool tend_memory();
@@ -185,7 +186,7 @@ protected:
     enum class Pages : std::uint8_t { kept, freed, being_freed };
     // Whether its rings have taken more than they take at first. Only these go back while a peer calls now and then.
     [[nodiscard]] virtual bool has_many_pages() const {
-        return outgoing_[0].touched() > kLinesAtFirst || outgoing_[1].touched() > kLinesAtFirst;
+        return outgoing_[0].pages().touched() > kLinesAtFirst || outgoing_[1].pages().touched() > kLinesAtFirst;
     }
     virtual Pages free_pages() { return Pages::kept; }
     [[nodiscard]] virtual bool pages_are_free() const { return true; }
@@ -221,7 +222,7 @@ private:
     void break_with_malformed();
     void take_pages_back(bool wanted);
     bool ended_ = false;  // broken_ is set because the transport ended
-    static constexpr std::uint64_t kQuietFrames = 16;
+    static constexpr std::uint64_t kFewFrames = 16;
     std::uint64_t frames_when_tended_ = 0;  // sent and received, when tend_memory() was last called
     bool has_pages_ = true;                 // … and not all pages have been given back since
     bool pages_are_lent_ = false;           // they are being freed, and not to be written until they are

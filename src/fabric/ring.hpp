@@ -2,9 +2,9 @@
 //
 // Invariants:
 //   * A frame never wraps: if it does not fit before the ring's end, a filler frame takes the remaining lines.
-//   * Memory follows use. The writer uses few lines at first (RingWriter's `used_`): after these it publishes a filler and begins again at
-//     the ring's beginning. If the reader has not read enough of them by then, the writer goes on and uses twice as many. So a ring whose
-//     reader keeps up takes 32 KiB, and its other pages are never touched. For the reader these are fillers like all others.
+//   * Memory follows use (RingPages). The writer uses few lines at first: after these it publishes a filler and begins again at the ring's
+//     beginning. If the reader has not read enough of them by then, the writer goes on and uses twice as many. For the reader these are
+//     fillers like all others.
 //   * The signal word is stored last, in a separate store with release; the reader loads it with acquire (the two are partners).
 //     It is the ring's key, a random number that only the two ends know, plus the frame's number in this ring. So data of an
 //     earlier lap is never taken for the next frame: an old signal has another number, and payload would have to equal one
@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "arch/arch.hpp"
+#include "fabric/ring_pages.hpp"
 #include "wire/frame.hpp"
 
 namespace rove::fabric {
@@ -38,21 +39,13 @@ namespace rove::fabric {
 // that waits for the largest frame always gets its credit once the reader has caught up:
 //   the reader keeps back less than a bank (1/8); a filler is shorter than the frame for which it makes room (1/4);
 //   1/8 + 1/4 + 1/4 < 1.
-inline constexpr std::uint64_t kRingBytes = 1024 * 1024;
-inline constexpr std::uint64_t kRingLines = kRingBytes / wire::kLineBytes;
 inline constexpr std::uint64_t kBankLines = kRingLines / 8;
 static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
 static_assert(wire::kFillerBytesMax == kRingBytes - wire::kLineBytes);
 
-// The lines that a writer uses at first, and again after it has been quiet: 32 KiB, less one line because the reader looks at the line after the
-// last frame, and less what a region has before its rings, so that these lines end with a page.
-inline constexpr std::uint64_t kLinesBeforeRing = 2;
-inline constexpr std::uint64_t kLinesAtFirst = 512 - kLinesBeforeRing - 1;
 // The longest frame for which a writer goes back before the ring's end. With longer ones half as many posts of 64 KiB were sent (two cores of a
 // Zen 5, `rove bench bandwidth`).
 inline constexpr std::uint64_t kGoesBackLinesMax = 64;
-// A writer that goes back has room there, because all but `used_` / 2 lines before its own have been given back.
-static_assert(kLinesAtFirst / 2 + 2 * kGoesBackLinesMax < kLinesAtFirst);
 // A reader that has caught up gives credit for this many lines, so that a writer that uses few lines finds them free when it goes back.
 inline constexpr std::uint64_t kCaughtUpLines = 64;
 
@@ -83,7 +76,7 @@ public:
     // Room for a frame if that needs neither a filler nor a new load of the credit, otherwise null.
     [[nodiscard]] std::byte* reserve(std::size_t frame_bytes) const {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
-        if (head_ % kRingLines + lines > used_ || head_ + lines - credited_ > kRingLines) return nullptr;
+        if (head_ % kRingLines + lines > pages_.wall() || head_ + lines - credited_ > kRingLines) return nullptr;
         return line(head_);
     }
 
@@ -93,14 +86,14 @@ public:
     // Whether reserve_rarely() would find room. Loads the credit if it has to.
     [[nodiscard]] bool has_room(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
-        if (pages_are_lent_) return fits_lent(lines) && has_room_for(lines);
+        if (pages_.are_lent()) return fits_lent(lines) && has_room_for(lines);
         return has_room_for(lines <= to_end() ? lines : lines + to_end());
     }
 
     // Room for a frame, or null. Publishes a filler if the frame does not fit before the ring's end, or if the writer goes back before that.
     [[nodiscard]] std::byte* reserve_rarely(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
-        if (pages_are_lent_) {
+        if (pages_.are_lent()) {
             if (!fits_lent(lines) || !has_room_for(lines)) return nullptr;
         } else if (lines > to_end()) {
             if (!has_room_for(lines + to_end())) return nullptr;
@@ -108,44 +101,31 @@ public:
         } else {
             if (!has_room_for(lines)) return nullptr;
             const std::uint64_t at = head_ % kRingLines;
-            if (at > 0 && at + lines > used_) {
-                if (lines <= kGoesBackLinesMax && is_followed(used_ / 2))
+            if (at > 0 && at + lines > pages_.wall()) {
+                if (lines <= kGoesBackLinesMax && is_followed(pages_.wall() / 2) && has_room_for(lines + to_end()))
                     fill_to_end();
                 else
-                    used_ = std::min(kRingLines, std::max(2 * used_, at + lines));
+                    pages_.grow(at + lines);
             }
         }
-        touched_ = std::max(touched_, head_ % kRingLines + lines);
+        pages_.touch(head_ % kRingLines + lines - 1);
         return line(head_);
     }
 
     // ---- memory: the pages that this writer has touched and does not need
 
     // Whether the reader has given back all lines but a few, so that nothing of the ring is in use but kept(). Precondition: no frame is reserved.
-    [[nodiscard]] bool is_quiet() {
+    [[nodiscard]] bool is_drained() {
         const std::uint64_t credit = load_credit();
         return head_ - credit <= kCaughtUpLines && credit % kRingLines <= head_ % kRingLines;
     }
     // The lines that are not given back, and that at which the reader looks next.
     [[nodiscard]] KeptLines kept() const { return {credited_, head_}; }
-    // The lines from the ring's beginning that may have pages.
-    [[nodiscard]] std::uint64_t touched() const { return std::max(touched_, used_); }
-    // All pages but that of the next line are being given back, which another thread does: until forget_touched() or keep_pages() only that one is
-    // written.
-    void lend_pages() {
-        const std::uint64_t lines_of_page = arch::page_bytes() / wire::kLineBytes;
-        const std::uint64_t at = head_ % kRingLines + kLinesBeforeRing;
-        used_ = std::min(kRingLines, (at / lines_of_page + 1) * lines_of_page - kLinesBeforeRing);
-        pages_are_lent_ = true;
-    }
-    // They are not being given back after all.
-    void keep_pages() { pages_are_lent_ = false; }
-    // They have been given back: it begins again with few lines.
-    void forget_touched() {
-        used_ = kLinesAtFirst;
-        touched_ = 0;
-        pages_are_lent_ = false;
-    }
+    [[nodiscard]] const RingPages& pages() const { return pages_; }
+    // All pages but that of the next line are being given back, which another thread does. Precondition: is_drained().
+    void lend_pages() { pages_.lend(head_ % kRingLines); }
+    void keep_pages() { pages_.keep(); }
+    void forget_pages() { pages_.forget(); }
 
     // Publishes the frame that was reserved last. The caller sets all of the header but the signal; body_bytes as reserved.
     [[gnu::always_inline]] void publish(wire::FrameHeader header) {
@@ -159,9 +139,9 @@ public:
         head_ += lines;
         std::uint64_t ahead = head_ % kRingLines + kAheadLines;
         std::byte* const memory = memory_;  // own_soon() makes the compiler reload members for each line
-        const std::uint64_t used = used_;
+        const std::uint64_t wall = pages_.wall();
         for (std::uint64_t left = lines <= kAskedLinesMax ? lines : 1; left > 0; --left, ++ahead)
-            arch::own_soon(memory + (ahead < used ? ahead : (ahead - used) % kRingLines) * wire::kLineBytes);
+            arch::own_soon(memory + (ahead < wall ? ahead : (ahead - wall) % kRingLines) * wire::kLineBytes);
     }
 
     [[nodiscard]] bool connected() const { return memory_ != nullptr; }
@@ -180,12 +160,13 @@ private:
     [[nodiscard]] bool has_room_for(std::uint64_t lines) {
         return head_ + lines - credited_ <= kRingLines || head_ + lines - load_credit() <= kRingLines;
     }
-    [[nodiscard]] bool fits_lent(std::uint64_t lines) const { return head_ % kRingLines + lines <= used_; }
+    [[nodiscard]] bool fits_lent(std::uint64_t lines) const { return head_ % kRingLines + lines <= pages_.wall(); }
     // Whether all lines but these have been given back.
     [[nodiscard]] bool is_followed(std::uint64_t lines) {
         return head_ - credited_ <= lines || head_ - load_credit() <= lines;
     }
     void fill_to_end() {
+        pages_.touch(head_ % kRingLines);
         publish({.body_bytes = static_cast<std::uint32_t>(to_end() * wire::kLineBytes - wire::kHeaderBytes),
                  .kind = wire::Kind::filler});
     }
@@ -202,13 +183,11 @@ private:
     std::byte* memory_ = nullptr;
     CreditWord* credit_ = nullptr;
     std::uint64_t key_ = 0;
-    std::uint64_t head_ = 0;              // lines written, ever
-    std::uint64_t used_ = kLinesAtFirst;  // returns to the ring's beginning after this many lines, if it can
-    std::uint64_t touched_ = 0;   // the most lines from the ring's beginning that were written since forget_touched()
+    std::uint64_t head_ = 0;  // lines written, ever
+    RingPages pages_;
     std::uint64_t credited_ = 0;  // lines given back, ever
     std::uint64_t sequence_ = 0;
     bool credit_wrong_ = false;
-    bool pages_are_lent_ = false;  // all but those of the lines before used_
 };
 
 class RingReader {
@@ -312,15 +291,16 @@ private:
     std::vector<Held> held_;   // frames in use, in order
 };
 
-// The memory that a node owns per link and that its peer writes: two rings, and the credits for the rings that the node itself fills.
-// What the owner wants of a peer that has sent something: nothing while it looks, the bell while it sleeps, and the bit on its board where it does not
+// What the owner of a mailbox wants of a peer that has sent something: nothing while it looks, the bell while it sleeps, and the bit on its board where it does not
 // look at this mailbox (Fabric::cool). The peer takes the word back when it does so.
 enum class Wanted : std::uint32_t { nothing = 0, bell = 1, bit = 2 };
+
+// The memory that a node owns per link and that its peer writes: two rings, and the credits for the rings that the node itself fills.
 struct alignas(4096) Region {
     alignas(64) CreditWord credits[2];
     alignas(64) Wanted wanted;
-    std::uint64_t
-        owner;  // the owner's link token, by which a sender that has mapped this verifies that it is the right region
+    // The owner's link token, by which a sender that has mapped this verifies that it is the right region.
+    std::uint64_t owner;
     alignas(64) std::byte rings[2][kRingBytes];
 };
 static_assert(offsetof(Region, rings) == kLinesBeforeRing * wire::kLineBytes, "kLinesAtFirst ends with a page");

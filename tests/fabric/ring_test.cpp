@@ -2,12 +2,16 @@
 #include "fabric/ring.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <vector>
+
+#include "fabric/mapped_region.hpp"
 
 namespace rove::fabric {
 namespace {
@@ -40,7 +44,7 @@ protected:
         }
         while (take()) {
         }
-        ASSERT_GT(writer.touched(), kRingLines - 32);
+        ASSERT_GT(writer.pages().touched(), kRingLines - 32);
     }
     std::byte* ring() { return region->rings[0]; }
 
@@ -246,7 +250,7 @@ TEST_F(Ring, AWriterWhoseReaderKeepsUpStaysWithinFewLines) {
         EXPECT_LT(taken.payload.data() - ring(), static_cast<std::ptrdiff_t>(kLinesAtFirst * wire::kLineBytes)) << i;
     }
     EXPECT_GT(writer.head(), 100 * kRingLines) << "each time it goes back is a lap";
-    EXPECT_EQ(writer.touched(), kLinesAtFirst);
+    EXPECT_LE(writer.pages().touched(), kLinesAtFirst + 1) << "the filler before it goes back";
     EXPECT_EQ(reader.next(taken), RingReader::Arrival::none);
 }
 
@@ -260,33 +264,146 @@ TEST_F(Ring, AWriterWhoseReaderIsLateUsesMore) {
         else
             ASSERT_TRUE(take());
     }
-    EXPECT_GT(writer.touched(), 1000U);
-    EXPECT_LE(writer.touched(), 8 * kLinesAtFirst) << "but not all of it";
+    EXPECT_GT(writer.pages().touched(), 1000U);
+    EXPECT_LE(writer.pages().touched(), 8 * kLinesAtFirst + 1) << "but not all of it";
 }
 
 TEST_F(Ring, AfterALargeFrameItGoesBackAtOnce) {
     ASSERT_TRUE(send(8) && take() && send(100'000) && take());
     ASSERT_TRUE(send(8) && take());
     EXPECT_EQ(taken.payload.data(), ring() + wire::kHeaderBytes);
-    EXPECT_GE(writer.touched(), wire::lines_of(100'000));
+    EXPECT_GE(writer.pages().touched(), wire::lines_of(100'000));
 }
 
 TEST_F(Ring, AfterItHasBeenQuietItUsesFewLinesAgain) {
     use_whole_ring();
     ASSERT_TRUE(send(70 * wire::kLineBytes));
-    EXPECT_FALSE(writer.is_quiet()) << "a large frame is not given back yet";
+    EXPECT_FALSE(writer.is_drained()) << "a large frame is not given back yet";
     ASSERT_TRUE(take() && send(8) && take());
-    EXPECT_TRUE(writer.is_quiet());
+    EXPECT_TRUE(writer.is_drained());
     EXPECT_EQ(writer.kept().last - writer.kept().first, 1U) << "the last credit is still to come";
     EXPECT_TRUE(reader.take_credit());
     EXPECT_FALSE(reader.take_credit());
     region->credits[0] = reader.given_back();
-    EXPECT_TRUE(writer.is_quiet());
+    EXPECT_TRUE(writer.is_drained());
     EXPECT_EQ(writer.kept().last - writer.kept().first, 0U);
-    writer.forget_touched();
-    EXPECT_EQ(writer.touched(), kLinesAtFirst);
+    writer.forget_pages();
+    EXPECT_LE(writer.pages().touched(), kLinesAtFirst + 1) << "the filler before it goes back";
     for (int i = 0; i < 2000; ++i) ASSERT_TRUE(send(8) && take());
-    EXPECT_EQ(writer.touched(), kLinesAtFirst);
+    EXPECT_LE(writer.pages().touched(), kLinesAtFirst + 1) << "the filler before it goes back";
+}
+
+// ---- pages that are given back while frames go on
+
+// A writer that had to keep to one page goes on before the wall that it had: 20 frames are not read when a longer one comes.
+TEST_F(Ring, AWriterWhosePagesStayWritesOverNothingThatIsUnread) {
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(send(8) && take());
+    region->credits[0] = reader.given_back();
+    ASSERT_TRUE(writer.is_drained());
+    writer.lend_pages();
+    for (std::uint64_t i = 0; i < 20; ++i) ASSERT_TRUE(send(8, i));
+    ASSERT_FALSE(writer.has_room(33 * wire::kLineBytes));
+    writer.keep_pages();
+    ASSERT_TRUE(send(33 * wire::kLineBytes - wire::kHeaderBytes, 20));
+    EXPECT_LE(writer.head() - reader.given_back(), kRingLines);
+    for (std::uint64_t i = 0; i <= 20; ++i) {
+        ASSERT_TRUE(take()) << i;
+        EXPECT_EQ(std::memcmp(taken.payload.data(), &i, sizeof i), 0) << i;
+    }
+}
+
+TEST_F(Ring, PagesThatStayAreStillKnown) {
+    use_whole_ring();
+    region->credits[0] = reader.given_back();
+    ASSERT_TRUE(writer.is_drained());
+    writer.lend_pages();
+    writer.keep_pages();
+    EXPECT_GT(writer.pages().touched(), kRingLines - 32);
+    EXPECT_GT(writer.pages().wall(), kRingLines - 32) << "it need not grow again";
+}
+
+// Frames of all lengths; a reader that is late, or holds a frame; and another thread that frees pages, later, or that is told to leave them. Each
+// frame is read as it was written.
+TEST_F(Ring, EachFrameIsReadAsItWasWrittenWhateverBecomesOfItsPages) {
+    enum class Freeing : std::uint8_t { no, waits, begun };
+    unsigned lent = 0, kept = 0, freed = 0;
+    for (unsigned seed = 0; seed < 100; ++seed) {
+        const MappedRegion mapped = map_private_region();
+        std::byte* const memory = mapped->rings[0];
+        writer = RingWriter(memory, &mapped->credits[0], kKey);
+        reader = RingReader(memory, kKey);
+        std::mt19937_64 random(seed);
+        std::uint64_t sent = 0, read = 0;
+        std::optional<std::uint64_t> held;
+        Freeing freeing = Freeing::no;
+        std::uint64_t touched = 0;
+        KeptLines stay{};
+        const auto lines_of_next = [&] {
+            static constexpr std::uint64_t kLengths[] = {1, 1, 1, 1, 2, 4, 16, 33, 64, 80, 1024};
+            return kLengths[random() % std::size(kLengths)];
+        };
+        const auto check = [&] {
+            for (std::size_t at = 0; at + sizeof read <= taken.payload.size(); at += wire::kLineBytes)
+                ASSERT_EQ(std::memcmp(taken.payload.data() + at, &read, sizeof read), 0) << "frame " << read;
+        };
+        for (unsigned step = 0; step < 3000; ++step) {
+            const unsigned what = random() % 100;
+            if (what < 50) {
+                const std::size_t bytes = lines_of_next() * wire::kLineBytes;
+                if (!writer.has_room(bytes)) {
+                    if (freeing != Freeing::waits) continue;
+                    freeing = Freeing::no;
+                    writer.keep_pages();
+                    ++kept;
+                    if (!writer.has_room(bytes)) continue;
+                }
+                std::byte* frame = writer.reserve(bytes);
+                if (frame == nullptr) frame = writer.reserve_rarely(bytes);
+                ASSERT_NE(frame, nullptr);
+                for (std::size_t at = wire::kHeaderBytes; at + sizeof sent <= bytes; at += wire::kLineBytes)
+                    std::memcpy(frame + at, &sent, sizeof sent);
+                FrameHeader header = call;
+                header.body_bytes = static_cast<std::uint32_t>(bytes - wire::kHeaderBytes);
+                writer.publish(header);
+                ++sent;
+            } else if (what < 85) {
+                for (std::uint64_t left = random() % 30; left > 0; --left) {
+                    if (reader.next(taken) != RingReader::Arrival::frame) break;
+                    check();
+                    ++read;
+                    if (!held && random() % 20 == 0)
+                        held = reader.hold();
+                    else
+                        reader.release();
+                }
+                if (reader.take_due_credit() || (random() % 4 == 0 && reader.take_credit()))
+                    mapped->credits[0] = reader.given_back();
+            } else if (what < 90 && held) {
+                reader.let_go(*held);
+                held.reset();
+            } else if (freeing == Freeing::no) {
+                if (!writer.is_drained()) continue;
+                touched = writer.pages().touched();
+                stay = writer.kept();
+                writer.lend_pages();
+                freeing = Freeing::waits;
+                ++lent;
+            } else if (freeing == Freeing::waits) {
+                freeing = Freeing::begun;
+            } else {
+                free_pages_of(memory, touched, stay, MADV_DONTNEED);
+                writer.forget_pages();
+                freeing = Freeing::no;
+                ++freed;
+            }
+        }
+        if (held) reader.let_go(*held);
+        for (; reader.next(taken) == RingReader::Arrival::frame; ++read, reader.release()) check();
+        ASSERT_EQ(read, sent) << "seed " << seed;
+    }
+    EXPECT_GT(kept, 100U);
+    EXPECT_GT(freed, 100U);
+    EXPECT_GT(lent, kept + freed - 1);
 }
 
 // A reader that is behind gives credit seldom, because each takes a line from the writer.

@@ -93,7 +93,7 @@ void DirectLink::transmit_credit(Traffic traffic) {
     std::atomic_ref(remote_->credits[i]).store(incoming_[i].given_back(), std::memory_order_release);
 }
 
-// What another thread is to free. Whichever thread ends `waits` has all else of it.
+// What another thread is to free. It belongs to the link until that thread begins (or the link gives it up), and to the thread from then on.
 struct DirectLink::Freeing {
     enum class State : std::uint8_t { waits, begun, done, given_up };
     struct Ring {
@@ -114,7 +114,8 @@ struct DirectLink::Freeing {
 // The kernel may wait there for the peer, so another thread does it, and nobody waits for that one.
 DirectLink::Pages DirectLink::free_pages() try {
     auto freeing = std::make_shared<Freeing>();
-    for (std::size_t i = 0; i < kTrafficKinds; ++i) freeing->rings[i] = {outgoing_[i].touched(), outgoing_[i].kept()};
+    for (std::size_t i = 0; i < kTrafficKinds; ++i)
+        freeing->rings[i] = {outgoing_[i].pages().touched(), outgoing_[i].kept()};
     freeing->region = remote_;
     const bool queued = lanes_.reclaimer().run([freeing] {
         if (!freeing->end_wait(Freeing::State::begun)) return;

@@ -212,17 +212,17 @@ void StreamLink::flush() {
     }
 }
 
-// The mirror's lines were sent, and given back. The region's are this end's alone, so it may free those that it has given back; a peer that has
-// begun a message has its bytes copied straight to their place.
 bool StreamLink::has_many_pages() const {
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
         if (incoming_[i].tail() - lines_read_when_freed_[i] > kLinesAtFirst) return true;
     return Link::has_many_pages();
 }
 
+// The mirror's lines were sent, and given back. The region's are this end's alone, so it may free those that it has given back; a peer that has
+// begun a message has its bytes copied straight to their place.
 StreamLink::Pages StreamLink::free_pages() {
     for (std::size_t i = 0; i < kTrafficKinds; ++i) {
-        free_pages_of(mirror_->rings[i], outgoing_[i].touched(), outgoing_[i].kept(), MADV_DONTNEED);
+        free_pages_of(mirror_->rings[i], outgoing_[i].pages().touched(), outgoing_[i].kept(), MADV_DONTNEED);
         if (body_left_ == 0 && incoming_[i].is_empty(arrived_[i]))
             free_pages_of(region_->rings[i], kRingLines, {incoming_[i].tail(), incoming_[i].tail()}, MADV_DONTNEED);
         lines_read_when_freed_[i] = incoming_[i].tail();
