@@ -1,7 +1,6 @@
 // The caller's side of rove::Buffer, and what else is asked of every node.
 #include "rove/buffer.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -9,6 +8,7 @@
 
 #include "api/access.hpp"
 #include "base/log.hpp"
+#include "base/memory_file.hpp"
 #include "engine/here.hpp"
 #include "fabric/proc_file.hpp"
 #include "node/built_ins.hpp"
@@ -45,22 +45,12 @@ void post_quietly(const Peer& peer, std::uint64_t meeting, const FunctionId& id,
     }
 }
 
-// Nobody can make it shorter. (-1 for what is no file in memory: all bits are set in that.)
-bool is_sealed(int file) {
-    const int seals = fcntl(file, F_GET_SEALS);
-    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
-}
-
 // Memory of another process of this machine and user; null where it cannot be had.
 std::byte* map_place(const wire::MemoryPlace& place) {
     if (!std::in_range<std::uint32_t>(place.pid) || !std::in_range<std::uint32_t>(place.file)) return nullptr;
     const fabric::ProcFile named{static_cast<std::uint32_t>(place.file), place.device, place.inode};
     const Result<Descriptor> file = named.open(static_cast<std::uint32_t>(place.pid), S_IFREG);
-    if (!file) return nullptr;
-    struct stat facts{};
-    if (fstat(file->number(), &facts) != 0 || facts.st_size != static_cast<off_t>(place.bytes) ||
-        !is_sealed(file->number()))
-        return nullptr;
+    if (!file || !is_fixed_memory(file->number(), place.bytes)) return nullptr;
     void* memory = mmap(nullptr, place.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->number(), 0);
     if (memory == MAP_FAILED) return nullptr;
 #ifdef MADV_POPULATE_WRITE

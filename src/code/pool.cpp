@@ -12,8 +12,8 @@
 
 #include "arch/arch.hpp"
 #include "base/bytes.hpp"
-#include "base/grow_file.hpp"
 #include "base/made_once.hpp"
+#include "base/memory_file.hpp"
 
 namespace rove::code {
 namespace {

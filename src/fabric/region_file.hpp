@@ -13,7 +13,7 @@
 
 namespace rove::fabric {
 
-// Memory of this process, of zeros, with all its pages. Peers map the file; afterwards it may be closed.
+// Memory of this process, of zeros, with the pages that it needs first. Peers map the file; afterwards it may be closed.
 template <typename T>
 struct Shared {
     Descriptor file;

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "arch/arch.hpp"
-#include "base/grow_file.hpp"
 #include "base/made_once.hpp"
+#include "base/memory_file.hpp"
 #include "peer/names.hpp"
 
 namespace rove {
@@ -47,10 +47,8 @@ bool Block::make(std::uint64_t bytes, bool may_map, wire::MemoryPlace& place) {
     left_ = bytes;
     if (may_map) {
         file_ = memfd_create("rove-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        // Sealed: if a peer shortened the file, this process would be ended by SIGBUS when it accesses the removed part.
         struct stat facts{};
-        if (file_ >= 0 && grow_file(file_, bytes) &&
-            fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 && fstat(file_, &facts) == 0) {
+        if (file_ >= 0 && grow_file(file_, bytes) && fix_size(file_) && fstat(file_, &facts) == 0) {
             const int populate = bytes <= kPopulateBytesMax ? MAP_POPULATE : 0;
             void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, file_, 0);
             if (memory == MAP_FAILED) return false;
