@@ -108,7 +108,8 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     TimePoint begun = peer.calls.are_quick() ? peer.calls.looked_at() : TimePoint{};  // not later than this turn
     wire::Frame frame;
     fabric::Link* const link = peer.link().get();
-    if (peer.calls.reader() != nullptr && peer.calls.reader()->keeps_mailbox()) return 0;
+    if (peer.calls.reader() != nullptr) peer.calls.reader()->give_back_if_long();
+    if (is_read_by_a_run(peer)) return 0;
     while (link != nullptr && peer.link().get() == link && handled < kBatchMax && !peer.has_backlog() &&
            link->next(Traffic::calls, frame)) {
         Taken taken = Taken::parked;

@@ -120,12 +120,18 @@ bool Gathering::is_own(const wire::Frame& frame) const {
            frame.payload.size() == sizeof(wire::Staged) && wire::copy_of<wire::Staged>(frame.payload).number == number_;
 }
 
-bool Gathering::keeps_mailbox() {
-    if (state_ != State::called) return has_mailbox_;
-    if (Clock::now() - run_->begun < kKeepsMailboxFor) return true;
+bool Gathering::has_run_long() const {
+    return state_ == State::called && Clock::now() - run_->begun >= kKeepsMailboxFor;
+}
+
+bool Gathering::keeps_mailbox() const {
+    return state_ == State::called ? !has_run_long() : has_mailbox_.load();
+}
+
+void Gathering::give_back_if_long() {
+    if (!has_run_long()) return;
     run_->function->pace.seen_long();  // as the watch sees it where the leader runs one
     give_mailbox();
-    return false;
 }
 
 void Gathering::give_mailbox() {

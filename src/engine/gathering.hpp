@@ -41,7 +41,8 @@ public:
     Gathering& operator=(const Gathering&) = delete;
 
     // ---- by the leader (MailboxReader)
-    [[nodiscard]] bool keeps_mailbox() override REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool keeps_mailbox() const override REQUIRES(lock_of<EngineLock>);
+    void give_back_if_long() override REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool is_called() const override REQUIRES(lock_of<EngineLock>) { return state_ == State::called; }
     [[nodiscard]] bool takes(const wire::Frame& frame) override REQUIRES(lock_of<EngineLock>);
 
@@ -73,6 +74,7 @@ private:
     [[nodiscard]] Next take_call(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Next refuse(std::string_view what) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Next end(State state) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool has_run_long() const REQUIRES(lock_of<EngineLock>);
     void give_mailbox() REQUIRES(lock_of<EngineLock>);
     void mind_the_lead(bool arrived) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool leads() const REQUIRES(lock_of<EngineLock>);

@@ -29,12 +29,12 @@ unsigned Turns::work(Lead::Turn& turn) try {
     lead_.wakes().begin_work();
     unsigned handled = 0;
     if (was_cut_short_) handled = tend(turn, 0);
-    peers_.warm().take_warmed(*fabric_);
+    take_warmed(*fabric_);
     if (!lead_.lost(turn)) handled += serve_all(turn);
     if (!lead_.lost(turn) && progress_is_due(handled)) {
         progress_in_ = kProgressSteps;
         if (fabric_->progress() > 0) {
-            peers_.warm().take_warmed(*fabric_);
+            take_warmed(*fabric_);
             handled += 1 + serve_all(turn);
         }
     }
@@ -95,25 +95,23 @@ void Turns::await_signals(Lead::Turn& turn) noexcept try {
 }
 
 bool Turns::waits_for_room() const {
-    return !rooms_.is_empty() || peers_.warm().wait_for_room();
+    return !rooms_.is_empty() || peers_.warm().any_waits_for_room();
 }
 
 Lead::Rest Turns::rest(const Lead::Turn& turn) {
     const TimePoint now = Clock::now();
     const bool must_wait = left_.must_wait(), runs = turn.runs_functions();
     PeerNeeds needs = peers_.warm().needs(must_wait ? Takes::nothing : runs ? Takes::all : Takes::prompt, now);
-    const std::optional<Parked>& parked = local_.parked();
-    if (const auto until = parked && runs ? parked->held_until() : std::nullopt) needs.no_later_than(*until);
+    needs.add(needs_of(local_.parked(), runs));
     // For an idle node the control thread looks each second (look_for_missed).
     if ((needs.may_lose_bell || fabric_->has_cold_on_board()) && !turn.is_idle) needs.no_later_than(now + kSleepMax);
     if (!spare_memory_->is_empty()) needs.no_later_than(now + kSpareFor);
     if (const auto first = own_calls_.first_deadline()) needs.no_later_than(*first);
     if (const auto due = absent_.drop_due()) needs.no_later_than(*due);
-    const bool local_waits = !local_.is_empty() && !parked && runs;
+    const bool local_waits = !local_.is_empty() && !local_.parked() && runs;
     const bool tells_of_ends = own_calls_.has_ends_to_tell() && runs && !ThreadRuns::is_deep();
     return {.pending = needs.now || local_waits || left_.has_any() || fabric_->may_have_warmed() || tells_of_ends,
-            .restless =
-                needs.room || needs.look || (parked && !parked->waits_for_thread()) || !rooms_.is_empty() || must_wait,
+            .restless = needs.room || needs.look || !rooms_.is_empty() || must_wait,
             .until = needs.until};
 }
 
@@ -121,7 +119,7 @@ void Turns::look_for_missed() {
     fabric_->look_at_cold();
     // Where no thread leads nobody else reads the streams: what has come, such as credit, is taken from the socket, and no function runs.
     const bool arrived = fabric_->needs_progress() && !lead_.is_led() && fabric_->progress() > 0;
-    if (arrived || fabric_->may_have_warmed() || peers_.warm().have_lost_bell(Clock::now())) lead_.wake();
+    if (arrived || fabric_->may_have_warmed() || peers_.warm().any_has_lost_its_bell(Clock::now())) lead_.wake();
 }
 
 std::size_t Turns::tend_memory(std::size_t left) {
@@ -184,14 +182,11 @@ unsigned Turns::look_after(const std::shared_ptr<PeerState>& peer, TimePoint now
     unsigned changed = expire(peer->calls.parked, now);
     if (!peer->lost()) return changed;
     const fabric::Link* const gone = peer->link().get();
-    const auto is_read = [&peer]() REQUIRES(lock_of<EngineLock>) {
-        return peer->calls.reader() != nullptr && peer->calls.reader()->keeps_mailbox();
-    };
-    const bool was_read = is_read();
+    const bool was_read = is_read_by_a_run(*peer);
     (void)dispatcher_.serve(*peer, turn);  // what it sent before it went still counts
     if (lead_.lost(turn)) return changed;
     // It may have been met again while a function ran; or a run has the mailbox, and what else it sent is served after that.
-    if (peer->link().get() == gone && peer->lost() && !was_read && !is_read()) link_ends_.clean_up(*peer);
+    if (peer->link().get() == gone && peer->lost() && !was_read && !is_read_by_a_run(*peer)) link_ends_.clean_up(*peer);
     return changed + 1;
 }
 
@@ -206,7 +201,7 @@ void Turns::prune_and_cool(TimePoint now) {
     if (now - cooled_at_ < kCoolAfter) return;
     cooled_at_ = now;
     fabric_->look_at_cold();
-    peers_.warm().take_warmed(*fabric_);
+    take_warmed(*fabric_);
     peers_.warm().cool_quiet(*fabric_);
 }
 
@@ -254,7 +249,7 @@ bool Turns::others_wait(const PeerState& read, TimePoint now) {
         return true;
     if (const auto first = own_calls_.first_deadline(); first && *first <= now) return true;
     if (fabric_->may_have_warmed()) return true;
-    if (peers_.warm().need_more_than(read, now)) return true;
+    if (peers_.warm().any_needs_more_than(read, now)) return true;
     if (!fabric_->needs_progress() || now - progressed_at_ < kProgressEvery) return false;
     progressed_at_ = now;
     return fabric_->progress() > 0;

@@ -21,8 +21,10 @@ namespace rove {
 // A run that reads one of a peer's calls out of the mailbox itself, in place of the leader (engine/gathering.hpp).
 class MailboxReader {
 public:
-    // Whether it reads the peer's calls, so that the leader must not. Where its function has run for too long they are given back here.
-    [[nodiscard]] virtual bool keeps_mailbox() REQUIRES(lock_of<EngineLock>) = 0;
+    // Whether it reads the peer's calls, so that the leader must not. No longer once its function has run for too long.
+    [[nodiscard]] virtual bool keeps_mailbox() const REQUIRES(lock_of<EngineLock>) = 0;
+    // For the leader, before it reads them: takes them back from a run whose function has run for too long.
+    virtual void give_back_if_long() REQUIRES(lock_of<EngineLock>) = 0;
     // Whether its function runs. When it has run for too long nobody is woken: the leader has to ask again by then.
     [[nodiscard]] virtual bool is_called() const REQUIRES(lock_of<EngineLock>) = 0;
     // Offers the next frame among the calls. True: it belongs to the payload, and the run has the mailbox again.

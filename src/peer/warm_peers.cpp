@@ -32,9 +32,10 @@ void WarmPeers::remove(const PeerState& peer) noexcept {
 
 void WarmPeers::cool_quiet(fabric::Fabric& fabric) {
     if (peers_.size() <= kWarmMax) return;
+    const TimePoint now = Clock::now();
     std::vector<fabric::Link*> quiet;
     for (PeerState* const peer : peers_)
-        if (peer->link() && !peer->note_traffic() && is_quiet(*peer)) quiet.push_back(peer->link().get());
+        if (peer->link() && !peer->note_traffic() && may_cool(*peer, now)) quiet.push_back(peer->link().get());
     fabric.cool(quiet);
     remove_if([](const PeerState& peer) {
         engine_lock_is_held();
@@ -42,27 +43,23 @@ void WarmPeers::cool_quiet(fabric::Fabric& fabric) {
     });
 }
 
-PeerNeeds WarmPeers::needs(Takes takes, TimePoint now) const {
+PeerNeeds WarmPeers::needs(Takes takes, TimePoint now) {
     PeerNeeds all;
     for (PeerState* const peer : peers_) {
-        const PeerNeeds needs = needs_of(*peer, takes, now);
-        all.now = all.now || needs.now;
-        all.room = all.room || needs.room;
-        all.look = all.look || needs.look;
-        all.may_lose_bell = all.may_lose_bell || needs.may_lose_bell;
-        if (needs.until) all.no_later_than(*needs.until);
+        if (MailboxReader* const reader = peer->calls.reader()) reader->give_back_if_long();
+        all.add(needs_of(*peer, takes, now));
     }
     return all;
 }
 
-bool WarmPeers::wait_for_room() const {
+bool WarmPeers::any_waits_for_room() const {
     return std::ranges::any_of(peers_, [](const PeerState* peer) {
         engine_lock_is_held();
         return waits_for_room(*peer);
     });
 }
 
-bool WarmPeers::have_lost_bell(TimePoint now) const {
+bool WarmPeers::any_has_lost_its_bell(TimePoint now) const {
     return std::ranges::any_of(peers_, [now](PeerState* peer) {
         engine_lock_is_held();
         const PeerNeeds needs = needs_of(*peer, Takes::all, now);
@@ -70,7 +67,7 @@ bool WarmPeers::have_lost_bell(TimePoint now) const {
     });
 }
 
-bool WarmPeers::need_more_than(const PeerState& read, TimePoint now) const {
+bool WarmPeers::any_needs_more_than(const PeerState& read, TimePoint now) const {
     return std::ranges::any_of(peers_, [&read, now](PeerState* peer) {
         engine_lock_is_held();
         if (peer != &read) return has_work(*peer);

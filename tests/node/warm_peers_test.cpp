@@ -15,10 +15,14 @@ using fabric::Traffic;
 // A run that reads a peer's calls, as a test says.
 class Reader final : public MailboxReader {
 public:
-    [[nodiscard]] bool keeps_mailbox() override { return keeps; }
+    [[nodiscard]] bool keeps_mailbox() const override { return keeps; }
+    void give_back_if_long() override {
+        if (is_long) from->end_reading(*this);
+    }
     [[nodiscard]] bool is_called() const override { return called; }
     [[nodiscard]] bool takes(const wire::Frame& /*frame*/) override { return false; }
-    bool keeps = true, called = false;
+    bool keeps = true, called = false, is_long = false;
+    CallsTaken* from = nullptr;
 };
 
 class NeedsOfAPeer : public testing::Test {
@@ -36,16 +40,16 @@ protected:
     const TimePoint now_ = Clock::now();
 };
 
-TEST_F(NeedsOfAPeer, ItIsQuietWhileNothingIsToBeDoneWithIt) {
+TEST_F(NeedsOfAPeer, ItMayCoolWhileNothingIsToBeDoneWithIt) {
     Reader reader;
     const auto while_it = [this](const char* what, const std::function<void()>& begin,
                                  const std::function<void()>& end) {
         begin();
-        EXPECT_FALSE(is_quiet(peer_)) << what;
+        EXPECT_FALSE(may_cool(peer_, now_)) << what;
         end();
-        EXPECT_TRUE(is_quiet(peer_)) << what;
+        EXPECT_TRUE(may_cool(peer_, now_)) << what;
     };
-    EXPECT_TRUE(is_quiet(peer_));
+    EXPECT_TRUE(may_cool(peer_, now_));
     while_it("has a call that waits", [this] { peer_.calls.parked.emplace(); }, [this] { peer_.calls.parked.reset(); });
     while_it(
         "waits to begin a payload", [this] { peer_.calls.set_waits_to_stage(true); },
@@ -63,7 +67,7 @@ TEST_F(NeedsOfAPeer, ItIsQuietWhileNothingIsToBeDoneWithIt) {
     for (const Traffic traffic : {Traffic::calls, Traffic::prompt})
         while_it("has sent a frame", [&] { arrive(traffic); }, [&] { take(traffic); });
     peer_.lose(Error(ErrorCode::disconnected, "it left"));
-    EXPECT_FALSE(is_quiet(peer_));
+    EXPECT_FALSE(may_cool(peer_, now_));
 }
 
 TEST_F(NeedsOfAPeer, AFrameIsServedByALeaderThatTakesIt) {
@@ -120,6 +124,17 @@ TEST_F(NeedsOfAPeer, FramesWaitForRoomUntilTheLinkEnds) {
     peer_.outbox_of(Traffic::calls).pop();
 }
 
+// The goodbye that says why is waited for first.
+TEST_F(NeedsOfAPeer, AfterItsLinkHasEndedItIsLookedAtInTime) {
+    const auto link = std::make_shared<NoLink>();
+    PeerState& peer = neighbours_.add(neighbours_.identity_of(3), link);
+    EXPECT_FALSE(needs_of(peer, Takes::all, now_).until);
+    link->end_transport("its socket was closed");
+    EXPECT_EQ(needs_of(peer, Takes::all, now_).until, now_ + kGoodbyeWait);
+    EXPECT_FALSE(needs_of(peer, Takes::all, now_).now || may_cool(peer, now_));
+    EXPECT_FALSE(needs_of(peer, Takes::all, now_ + kGoodbyeWait).until);
+}
+
 TEST_F(NeedsOfAPeer, TheFirstOfWhatIsDue) {
     EXPECT_FALSE(needs().until);
     peer_.calls.staged.begin_elsewhere(1, 100'000, now_);
@@ -168,7 +183,7 @@ TEST_F(Warm, QuietPeersAreColdUntilSomethingComesFromThem) {
     EXPECT_EQ(warm().size(), 1U);
     EXPECT_TRUE(is_there(0));
     arrive(3);
-    warm().take_warmed(*neighbours_.fabric());
+    take_warmed(*neighbours_.fabric());
     EXPECT_EQ(warm().size(), 2U);
     EXPECT_TRUE(is_there(3));
     warm().cool_quiet(*neighbours_.fabric());
@@ -203,29 +218,40 @@ TEST_F(Warm, WhatOneNeedsAllNeed) {
     peer(3).calls.parked.emplace();
     peer(4).outbox_of(Traffic::calls).push({.kind = wire::Kind::ping}, {}, {});
     const PeerNeeds all = warm().needs(Takes::all, now);
-    EXPECT_TRUE(all.now && all.look && all.room && warm().wait_for_room());
+    EXPECT_TRUE(all.now && all.look && all.room && warm().any_waits_for_room());
     EXPECT_EQ(all.until, now + kStagingLook);
     peer(4).outbox_of(Traffic::calls).pop();
-    EXPECT_FALSE(warm().needs(Takes::all, now).room || warm().wait_for_room());
+    EXPECT_FALSE(warm().needs(Takes::all, now).room || warm().any_waits_for_room());
     (void)peer(2).calls.staged.clear();
+}
+
+TEST_F(Warm, ALeaderTakesTheMailboxBackFromARunThatIsLong) {
+    Reader reader;
+    reader.from = &peer(1).calls;
+    reader.from->begin_reading(reader);
+    arrive(1);
+    EXPECT_FALSE(warm().needs(Takes::all, Clock::now()).now);
+    reader.is_long = true;
+    EXPECT_TRUE(warm().needs(Takes::all, Clock::now()).now);
+    EXPECT_EQ(peer(1).calls.reader(), nullptr);
 }
 
 TEST_F(Warm, ALostBellIsFoundByWhatIsToBeDone) {
     const TimePoint now = Clock::now();
-    EXPECT_FALSE(warm().have_lost_bell(now));
+    EXPECT_FALSE(warm().any_has_lost_its_bell(now));
     arrive(1);
-    EXPECT_TRUE(warm().have_lost_bell(now));
+    EXPECT_TRUE(warm().any_has_lost_its_bell(now));
     peer(1).calls.parked.emplace();
-    EXPECT_FALSE(warm().have_lost_bell(now)) << "the call is not begun yet";
+    EXPECT_FALSE(warm().any_has_lost_its_bell(now)) << "the call is not begun yet";
 }
 
 TEST_F(Warm, WhoeverReadsOnesCallsSeesToTheOthersToo) {
     const TimePoint now = Clock::now();
     arrive(1);
-    EXPECT_FALSE(warm().need_more_than(peer(1), now));
-    EXPECT_TRUE(warm().need_more_than(peer(2), now));
+    EXPECT_FALSE(warm().any_needs_more_than(peer(1), now));
+    EXPECT_TRUE(warm().any_needs_more_than(peer(2), now));
     arrive(1, Traffic::prompt);
-    EXPECT_TRUE(warm().need_more_than(peer(1), now));
+    EXPECT_TRUE(warm().any_needs_more_than(peer(1), now));
 }
 
 TEST_F(Warm, TheLeaderAwaitsWhatItTakes) {
