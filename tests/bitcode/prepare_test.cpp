@@ -252,6 +252,11 @@ TEST_F(PrepareTest, WhatKeepsAnAddressIsPinned) {
     const std::string kNames =
         "#include <stddef.h>\n#include <string.h>\nstatic const char *const names[] = {\"one\", "
         "\"two\", \"three\", \"four\"};\n";
+    // ends(n): the place of a library, where strtol() has put an address within a text.
+    const std::string kRest =
+        "#include <stddef.h>\n#include <stdlib.h>\n#include <string.h>\nchar **place(void);\nstatic char **ends(int n) "
+        "{ "
+        "strtol(\"12 rest\", place(), n); return place(); }\n";
     const std::map<std::string, std::string> pinned = {
         {"function.c",
          "static int f(int n) { return n; } static int g(int n) { return n * n; } static int (*kept)(int); ROVE_ENTRY "
@@ -266,49 +271,47 @@ TEST_F(PrepareTest, WhatKeepsAnAddressIsPinned) {
         {"log.c", "#include <syslog.h>\nROVE_ENTRY int e(int n) { openlog(\"sample\", 0, LOG_USER); return n; }"},
         {"destructor.cpp",
          "#include <string>\nstatic std::string s(100, 'x'); ROVE_ENTRY int e(int n) { return s[n]; }"},
-        // Without the compiler's own memcpy.
-        {"fortified.c",
-         kNames +
-             "static char kept[64]; void *__memcpy_chk(void *, const void *, size_t, size_t); ROVE_ENTRY int put(int "
-             "n) { "
-             "__memcpy_chk(kept, &names[n & 3], n & 15, 64); return n; } ROVE_ENTRY int get(int n) { const char *s; "
-             "memcpy(&s, kept, 8); return s[n]; }"},
-        {"found.c",
-         kNames + "static char kept[64]; ROVE_ENTRY int put(int n) { char *at = strchr(kept, ':') + 1; memcpy(at, "
-                  "&names[n & 3], 8); return n; } ROVE_ENTRY int get(int n) { const char *s; memcpy(&s, kept + n, 8); "
-                  "return s[0]; }"},
         {"listed.c", kNames + "#include <stdlib.h>\nROVE_ENTRY int e(int n) { return putenv((char *)names[n & 3]); }"},
         {"of_thread.c", "#include <pthread.h>\nROVE_ENTRY int e(int n) { return pthread_setspecific(n, \"text\"); }"},
-        {"back.c",
-         kNames + "static size_t kept; ROVE_ENTRY int put(int n) { char at[8]; char *volatile end = at + (n & 7); "
-                  "kept = (size_t)names[n & 3] - ((size_t)end - (size_t)at); return n; } ROVE_ENTRY int get(int n) { "
-                  "return ((const char *)kept)[n]; }"},
+        // Addresses that a library function has made of a constant's, so that only what is written into the static tells. Without the
+        // compiler's own memcpy.
+        {"fortified.c",
+         kRest +
+             "static char kept[64]; void *__memcpy_chk(void *, const void *, size_t, size_t); ROVE_ENTRY int put(int "
+             "n) { __memcpy_chk(kept, ends(n), n & 15, 64); return n; } ROVE_ENTRY int get(int n) { const char *s; "
+             "memcpy(&s, kept, 8); return s[n]; }"},
+        {"found.c", kRest + "static char kept[64]; ROVE_ENTRY int put(int n) { char *at = strchr(kept, ':') + 1; "
+                            "memcpy(at, ends(n), 8); return n; } ROVE_ENTRY int get(int n) { const char *s; memcpy(&s, "
+                            "kept + n, 8); return s[0]; }"},
+        {"back.c", kRest +
+                       "static size_t kept; ROVE_ENTRY int put(int n) { char at[8]; char *volatile end = at + (n & 7); "
+                       "kept = (size_t)*ends(n) - ((size_t)end - (size_t)at); return n; } ROVE_ENTRY int get(int n) { "
+                       "return ((const char *)kept)[n]; }"},
         // In places that have no pointer's type.
-        {"bytes.c", kNames +
-                        "static _Alignas(8) char kept[8]; ROVE_ENTRY int put(int n) { memcpy(kept, &names[n & 3], 8); "
+        {"bytes.c", kRest +
+                        "static _Alignas(8) char kept[8]; ROVE_ENTRY int put(int n) { memcpy(kept, ends(n), 8); "
                         "return n; } ROVE_ENTRY int get(int n) { const char *s; memcpy(&s, kept, 8); return s[n]; }"},
-        {"number.c", kNames + "static size_t kept; ROVE_ENTRY int put(int n) { kept = (size_t)names[n & 3]; return n; }"
-                              "ROVE_ENTRY int get(int n) { return ((const char *)kept)[n]; }"},
-        {"copied.c", kNames +
-                         "static struct { char bytes[40]; } kept; ROVE_ENTRY int put(int n) { memcpy(kept.bytes + 3, "
-                         "names, sizeof names); return n; } ROVE_ENTRY int get(int n) { const char *s; memcpy(&s, "
-                         "kept.bytes + 3 + 8 * (n & 3), 8); return s[0]; }"},
+        {"number.c", kRest + "static size_t kept; ROVE_ENTRY int put(int n) { kept = (size_t)*ends(n); return n; }"
+                             "ROVE_ENTRY int get(int n) { return ((const char *)kept)[n]; }"},
+        {"copied.c",
+         kRest + "static struct { char bytes[40]; } kept; ROVE_ENTRY int put(int n) { memcpy(kept.bytes + 3, ends(n), "
+                 "32); return n; } ROVE_ENTRY int get(int n) { const char *s; memcpy(&s, kept.bytes + 3 + 8 * (n & 3), "
+                 "8); return s[0]; }"},
         {"swapped.c",
-         kNames + "static _Atomic size_t kept; ROVE_ENTRY int put(int n) { return (int)__c11_atomic_exchange("
-                  "&kept, (size_t)names[n & 3], 5); } ROVE_ENTRY int get(int n) { return ((const char *)kept)[n]; }"},
+         kRest + "static _Atomic size_t kept; ROVE_ENTRY int put(int n) { return (int)__c11_atomic_exchange("
+                 "&kept, (size_t)*ends(n), 5); } ROVE_ENTRY int get(int n) { return ((const char *)kept)[n]; }"},
         {"called.c",
-         kNames + "static size_t kept[2]; __attribute__((noinline)) static void keep(size_t *at, size_t n) { *at = n; }"
-                  "ROVE_ENTRY int put(int n) { keep(&kept[n & 1], (size_t)names[n & 3]); return n; } ROVE_ENTRY int "
-                  "get(int n) { keep(&kept[1], 5); return ((const char *)kept[n & 1])[n]; }"},
+         kRest + "static size_t kept[2]; __attribute__((noinline)) static void keep(size_t *at, size_t n) { *at = n; }"
+                 "ROVE_ENTRY int put(int n) { keep(&kept[n & 1], (size_t)*ends(n)); return n; } ROVE_ENTRY int "
+                 "get(int n) { keep(&kept[1], 5); return ((const char *)kept[n & 1])[n]; }"},
         {"given.c",
-         kNames +
-             "static size_t kept; __attribute__((noinline)) static size_t pick(int n) { return (size_t)names[n & 3] "
-             "+ 1; } ROVE_ENTRY int put(int n) { kept = pick(n); return n; } ROVE_ENTRY int get(int n) { return "
-             "((const char *)kept)[n]; }"},
+         kRest + "static size_t kept; __attribute__((noinline)) static size_t pick(int n) { return (size_t)*ends(n) "
+                 "+ 1; } ROVE_ENTRY int put(int n) { kept = pick(n); return n; } ROVE_ENTRY int get(int n) { return "
+                 "((const char *)kept)[n]; }"},
         {"packed.c",
-         kNames + "static size_t kept; ROVE_ENTRY int put(int n) { size_t at = 0; for (int i = 0; i < n; ++i) at += "
-                  "(size_t)names[i & 3]; kept = at; return n; } ROVE_ENTRY int get(int n) { return ((const char "
-                  "*)kept)[n]; }"}};
+         kRest + "static size_t kept; ROVE_ENTRY int put(int n) { size_t at = 0; for (int i = 0; i < n; ++i) at += "
+                 "(size_t)*ends(i); kept = at; return n; } ROVE_ENTRY int get(int n) { return ((const char "
+                 "*)kept)[n]; }"}};
     for (const auto& [name, text] : pinned) {
         const auto prepared = prepare({bitcode_of(name, text)});
         ASSERT_TRUE(prepared) << prepared.error().message();

@@ -15,29 +15,24 @@
 #include <set>
 #include <utility>
 
-#include "bitcode/anchors.hpp"
+#include "bitcode/package/following.hpp"
+#include "bitcode/package/kept.hpp"
 #include "bitcode/values.hpp"
 #include "wire/image.hpp"
 
 namespace rove::bitcode {
 namespace {
 
-// Whether an address in the block escapes by this use: it is kept in memory, or, for functions, used for anything but a call.
-bool escapes(const llvm::Use& use, bool function) {
+// Whether the address of a function is used for anything but a call.
+bool escapes(const llvm::Use& use) {
     const llvm::User* user = use.getUser();
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return function && !call->isCallee(&use);
-    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
-    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user)) {
-        if (variable->getName().starts_with("llvm.")) return false;
-        return function || !variable->isConstant();
-    }
-    if (llvm::isa<llvm::BlockAddress>(user)) return false;
-    if (llvm::isa<llvm::Instruction>(user)) return function || llvm::isa<llvm::PHINode, llvm::SelectInst>(user);
-    if (llvm::isa<llvm::Function>(user)) return false;  // as its personality routine
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return !call->isCallee(&use);
+    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
+        return !variable->getName().starts_with("llvm.");
+    if (llvm::isa<llvm::Instruction>(user)) return true;
+    if (llvm::isa<llvm::BlockAddress, llvm::Function>(user)) return false;  // as its personality routine
     // A constant expression, a member of an aggregate or an alias: its own uses decide.
-    return std::any_of(user->use_begin(), user->use_end(), [&](const llvm::Use& next) {
-        return escapes(next, function && !llvm::isa<llvm::GlobalAlias>(user));
-    });
+    return std::any_of(user->use_begin(), user->use_end(), escapes);
 }
 
 // A variable that an interface or a library defines. The standard libraries' do not count: the module's addresses are not stored there.
@@ -211,67 +206,6 @@ private:
                             [this](const llvm::Use& part) { return holds_one(*llvm::cast<llvm::Constant>(part)); });
     }
 
-    // Calls the function with each call of a function of the package. False: other code calls it, which passes nothing of the package, or a
-    // call is unknown.
-    static bool at_calls(const llvm::Function& function, llvm::function_ref<void(const llvm::CallBase&)> give) {
-        bool all = function.hasLocalLinkage();
-        for (const llvm::Use& use : function.uses()) {
-            const auto* call = llvm::dyn_cast<llvm::CallBase>(use.getUser());
-            if (call == nullptr || !call->isCallee(&use) || call->arg_size() < function.arg_size())
-                all = false;
-            else
-                give(*call);
-        }
-        return all;
-    }
-
-    // An address as a number, or one at a constant distance from it.
-    static bool is_address(const llvm::Value& value, unsigned level = 0) {
-        if (llvm::isa<llvm::PtrToIntOperator>(value)) return true;
-        const auto* user = llvm::dyn_cast<llvm::User>(&value);
-        if (user == nullptr || level == kLevels || !is_beside(*user)) return false;
-        return llvm::all_of(user->operands(), [level](const llvm::Use& each) {
-            return llvm::isa<llvm::ConstantInt>(each.get()) || is_address(*each, level + 1);
-        });
-    }
-    // An address that is computed from such an address. Not `p - (q - r)`, which is no distance.
-    static bool is_beside(const llvm::User& value) {
-        const auto is_constant = [&value](unsigned operand) {
-            return llvm::isa<llvm::ConstantInt>(value.getOperand(operand));
-        };
-        switch (llvm::Operator::getOpcode(&value)) {
-            case llvm::Instruction::Add: return is_constant(0) || is_constant(1);
-            case llvm::Instruction::Sub: return is_constant(1);
-            default: return llvm::isa<llvm::PHINode>(value);
-        }
-    }
-    // The difference of two addresses: a number, as `end - begin` is.
-    static bool is_distance(const llvm::Value& value) {
-        const auto* both = llvm::dyn_cast<llvm::BinaryOperator>(&value);
-        return both != nullptr && both->getOpcode() == llvm::Instruction::Sub && is_address(*both->getOperand(0)) &&
-               is_address(*both->getOperand(1));
-    }
-    // Whether an address as a number is only compared, or used for distances to it.
-    static bool is_measured_only(const llvm::User& address, unsigned level = 0) {
-        return level < kLevels && llvm::all_of(
-                                      address.users(),
-                                      [level](const llvm::User* each) {
-                                          return llvm::isa<llvm::CmpInst>(each) || is_distance(*each) ||
-                                                 (is_beside(*each) && is_measured_only(*each, level + 1));
-                                      });
-    }
-
-    // Functions of the C library that copy, if they are called as such: with -fno-builtin, and checked by -D_FORTIFY_SOURCE.
-    static bool copies(const llvm::Function& callee) {
-        static constexpr llvm::StringLiteral names[] = {"memcpy",  "memmove",  "mempcpy",  "memccpy",
-                                                        "wmemcpy", "wmemmove", "wmempcpy", "bcopy"};
-        llvm::StringRef name = callee.getName();
-        if (name.consume_front("__") && !name.consume_back("_chk")) return false;
-        return callee.isDeclaration() && llvm::is_contained(names, name);
-    }
-
-    static constexpr unsigned kPointerBits = 64;
-    static constexpr unsigned kLevels = 4;  // additions between an address and a distance
     llvm::SmallVector<Asked, 32> pending_;
     std::set<Asked> seen_;  // nothing was found for these
 };
@@ -290,28 +224,6 @@ bool keeps_pointers(const llvm::Module& module) {
                       (is_static(variable) &&
                        (may_hold_pointers(*variable.getValueType()) || addresses.are_written_to(variable)));
            });
-}
-
-// Whether a constant's address could reach such a place by this use. Only address arithmetic is followed; any other use of the address
-// counts as keeping it.
-bool may_be_kept(const llvm::Use& use) {
-    const llvm::User* user = use.getUser();
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) {
-        const llvm::Function* callee = call->getCalledFunction();
-        // The ABI keeps only the arguments of callbacks.
-        if (callee != nullptr && callee->isDeclaration() && callee->getName().starts_with("rove_") &&
-            callee->getName() != "rove_pending_notify")
-            return false;
-        return call->isArgOperand(&use) && !call->doesNotCapture(call->getArgOperandNo(&use));
-    }
-    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
-    // Loading from the variable, or copying it, yields the address: a state's successor, the name in a table.
-    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
-        return !variable->getName().starts_with("llvm.");
-    if (llvm::isa<llvm::LoadInst, llvm::CmpInst, llvm::LandingPadInst, llvm::BlockAddress, llvm::Function>(user))
-        return false;
-    if (llvm::isa<llvm::Instruction>(user) && !llvm::isa<llvm::GetElementPtrInst, llvm::CastInst>(user)) return true;
-    return std::any_of(user->use_begin(), user->use_end(), may_be_kept);
 }
 
 }  // namespace
@@ -333,21 +245,10 @@ bool must_stay(const llvm::Module& module) {
     for (const std::string_view name : kPointToIt)
         if (const llvm::Function* function = module.getFunction(name); function != nullptr && !function->use_empty())
             return true;
-    const auto escaping = [](const llvm::GlobalObject& object, bool function) {
-        return std::any_of(object.use_begin(), object.use_end(),
-                           [&](const llvm::Use& use) { return escapes(use, function); });
-    };
     for (const llvm::Function& function : module)
-        if (!function.isDeclaration() && escaping(function, true)) return true;
-    const bool keeps = keeps_pointers(module);
-    if (keeps && std::any_of(module.begin(), module.end(), has_label_values)) return true;
-    for (const llvm::GlobalVariable& variable : module.globals()) {
-        if (variable.isDeclaration() || !variable.isConstant()) continue;
-        // A pointer to a string literal that is kept in a static would dangle when the code is released.
-        if (escaping(variable, false)) return true;
-        if (keeps && std::any_of(variable.use_begin(), variable.use_end(), may_be_kept)) return true;
-    }
-    return false;
+        if (!function.isDeclaration() && std::any_of(function.use_begin(), function.use_end(), escapes)) return true;
+    // A kept pointer to a string literal would dangle when the code is released.
+    return are_constants_kept(module, keeps_pointers(module));
 }
 
 }  // namespace rove::bitcode
