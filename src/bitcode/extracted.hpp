@@ -16,7 +16,8 @@ struct Facts {
     std::string name;      // for messages
     std::string obstacle;  // why they cannot travel; empty: they can
     Digest digest;         // digest of their bitcode
-    // Functions that allocate memory, which the program replaces by its own: these do not travel.
+    // Functions that allocate memory, which the program replaces by its own: these do not travel. Of other functions of the C library
+    // rove bundle finds out (ProgramNames).
     std::vector<std::string> replaced;
     std::vector<std::string> statics;  // statics that they reach, by their names in the program
 

@@ -3,6 +3,8 @@
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
 
@@ -135,9 +137,26 @@ void Copy::copy_body(llvm::Function& source) {
     llvm::CloneFunctionInto(twin, &source, map_, llvm::CloneFunctionChangeType::ClonedModule, returns, "", nullptr,
                             nullptr, this);
     if (source.hasPersonalityFn()) twin->setPersonalityFn(mapped(*source.getPersonalityFn()));
+    copy_called(source);
     if (source.hasOptNone() && from_.is_unoptimised(*source.getParent())) {  // it is optimised before it travels
         twin->removeFnAttr(llvm::Attribute::OptimizeNone);
         twin->removeFnAttr(llvm::Attribute::NoInline);
+    }
+}
+
+void Copy::copy_called(const llvm::Function& source) {
+    for (const llvm::Instruction& each : llvm::instructions(source)) {
+        const Result<const llvm::GlobalValue*> called = from_.called_for(each);
+        if (!called) {
+            failed_ = called.error();
+            return;
+        }
+        if (*called == nullptr) continue;
+        if (llvm::isa<llvm::MemIntrinsic>(each)) {
+            if (leaves_memory_functions_) continue;
+            has_memory_functions_ = true;
+        }
+        (void)mapped(**called);
     }
 }
 

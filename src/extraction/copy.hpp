@@ -29,6 +29,9 @@ public:
     // To be called before take(): replaces the function by a stub that fails the call with `why`.
     void leave(const llvm::Function& function, std::string why) { left_[&function] = std::move(why); }
 
+    // To be called before take(): the program's own memcpy() and the like are not copied for the calls that the compiler makes of them.
+    void leave_memory_functions() { leaves_memory_functions_ = true; }
+
     // Returns the copy. invalid: the program's bitcode is malformed.
     [[nodiscard]] Result<llvm::Function*> take(llvm::Function& function);
 
@@ -45,6 +48,8 @@ public:
     // An inline variable that was reached and that the program initialises by its init_priority; empty: none. Its bitcode does not show which
     // code initialises it: the constructors of one priority are one function for a whole file.
     [[nodiscard]] const std::string& made_by_priority() const { return made_by_priority_; }
+    // Whether leave_memory_functions() would have made a difference.
+    [[nodiscard]] bool has_memory_functions() const { return has_memory_functions_; }
     // Allocation functions that were not copied (allocation.hpp).
     [[nodiscard]] std::vector<std::string>& replaced() { return replaced_; }
 
@@ -53,6 +58,8 @@ private:
     llvm::GlobalValue* declare(const llvm::GlobalValue& source);
     llvm::Function* declare_left(const llvm::Function& source, const std::string& why);
     void copy_body(llvm::Function& source);
+    // Copies what only the code generator calls in this function.
+    void copy_called(const llvm::Function& source);
     void copy_value(const llvm::GlobalValue& source);
     void copy_constructor(const llvm::GlobalVariable& variable);
     llvm::Constant* mapped(const llvm::Constant& constant) {
@@ -75,6 +82,7 @@ private:
     std::vector<Constructor> constructors_;
     std::string made_by_priority_;
     std::vector<std::string> replaced_;
+    bool leaves_memory_functions_ = false, has_memory_functions_ = false;
     std::optional<Error> failed_;
 };
 

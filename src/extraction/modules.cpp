@@ -10,6 +10,7 @@
 
 #include "bitcode/allocation.hpp"
 #include "bitcode/initial_values.hpp"
+#include "bitcode/library_calls.hpp"
 #include "bitcode/listed.hpp"
 
 namespace rove::bitcode {
@@ -173,11 +174,25 @@ Result<const llvm::GlobalValue*> Modules::definition_of(const llvm::GlobalValue&
     // Bodies for inlining only (of extern templates) are no definitions.
     const bool defined = !met.isDeclaration() && !met.hasAvailableExternallyLinkage();
     if (met.hasLocalLinkage() || (defined && !met.isInterposable())) return &met;
-    const auto known = defined_in_.find(met.getName().str());
-    if (known == defined_in_.end()) return &met;
+    ROVE_TRY(const llvm::GlobalValue* const there, definition_named(met.getName()));
+    return there != nullptr ? there : &met;
+}
+
+Result<const llvm::GlobalValue*> Modules::called_for(const llvm::Instruction& instruction) {
+    if (!defines_of_library_) return nullptr;
+    const std::string name = library_call_of(instruction);
+    llvm::LibFunc which{};
+    if (name.empty() || !library_.getLibFunc(name, which)) return nullptr;
+    ROVE_TRY(const llvm::GlobalValue* const own, definition_named(name));
+    return own != nullptr && own->getValueType()->isFunctionTy() ? own : nullptr;
+}
+
+Result<const llvm::GlobalValue*> Modules::definition_named(llvm::StringRef name) {
+    const auto known = defined_in_.find(name.str());
+    if (known == defined_in_.end()) return nullptr;
     ROVE_TRY(const llvm::Module* const module, get(known->second));
-    const llvm::GlobalValue* there = module->getNamedValue(met.getName());
-    return there != nullptr && !there->isDeclaration() && !there->hasLocalLinkage() ? there : &met;
+    const llvm::GlobalValue* const there = module->getNamedValue(name);
+    return there != nullptr && !there->isDeclaration() && !there->hasLocalLinkage() ? there : nullptr;
 }
 
 Status Modules::read_body(llvm::Function& function) const {

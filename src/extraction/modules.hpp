@@ -56,6 +56,9 @@ public:
     }
     // The definition in its own module, or in the module that defines it for the whole program; `met` itself if no module does.
     [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
+    // The program's own definition of a function of the C library which the code generator may call for an instruction (library_calls.hpp).
+    // Null: it has none.
+    [[nodiscard]] Result<const llvm::GlobalValue*> called_for(const llvm::Instruction& instruction);
     // When the program initialises an inline variable (or a template's static member) that code initialises: with the first file that has it, in
     // the order of linking, and within that file in the order of definition. Null: nothing is noted about it.
     struct MadeAt {
@@ -92,6 +95,8 @@ public:
     void drop(std::size_t index) { modules_[index].reset(); }
 
 private:
+    // The definition of that name for other modules. Null: no module has one.
+    [[nodiscard]] Result<const llvm::GlobalValue*> definition_named(llvm::StringRef name);
     [[nodiscard]] tl::unexpected<Error> unreadable(llvm::Error why) const;
     void leave_out_replaced(llvm::Module& module) const;
 

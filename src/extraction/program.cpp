@@ -248,6 +248,15 @@ Result<llvm::Function*> Program::taken_of(const std::string& key, llvm::Module& 
 
 Result<Program::Taken> Program::take(const std::vector<std::string>& keys,
                                      const std::map<std::string, std::string>& left) {
+    ROVE_TRY(Taken whole, take_with(keys, left, true));
+    if (whole.extracted.facts.obstacle.empty() || !whole.has_memory_functions) return whole;
+    // The compiler calls memcpy() wherever bytes are copied, and the node's has the same meaning; rove bundle says that it is used.
+    ROVE_TRY(Taken without, take_with(keys, left, false));
+    return without.extracted.facts.obstacle.empty() ? std::move(without) : std::move(whole);
+}
+
+Result<Program::Taken> Program::take_with(const std::vector<std::string>& keys,
+                                          const std::map<std::string, std::string>& left, bool memory_functions) {
     ROVE_CHECK(optimise_shared(keys));
     Taken result;
     Extracted& extracted = result.extracted;
@@ -256,6 +265,7 @@ Result<Program::Taken> Program::take(const std::vector<std::string>& keys,
     llvm::Module taken("rove", modules_.context());
     describe_as(taken, *first);
     Copy copy(modules_, taken);
+    if (!memory_functions) copy.leave_memory_functions();
     for (const auto& [other, why] : left) {
         ROVE_TRY(const llvm::Function* const met, function_of(other));
         ROVE_TRY(const llvm::GlobalValue* const function, modules_.definition_of(*met));
@@ -273,6 +283,7 @@ Result<Program::Taken> Program::take(const std::vector<std::string>& keys,
     if (extracted.facts.name.size() > kNameShownMax) extracted.facts.name.resize(kNameShownMax);
     extracted.facts.obstacle = obstacle(taken, copy);
     extracted.facts.statics = copy.statics();
+    result.has_memory_functions = copy.has_memory_functions();
     std::vector<llvm::Function*> others;  // taken before any gets another name
     for (const auto& [other, where] : offloads_) {
         if (std::binary_search(keys.begin(), keys.end(), other)) continue;

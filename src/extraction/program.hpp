@@ -52,12 +52,16 @@ public:
 private:
     struct Taken {
         Extracted extracted;
-        std::vector<std::string> others;  // other functions that it sends
+        std::vector<std::string> others;    // other functions that it sends
+        bool has_memory_functions = false;  // see Copy
     };
     [[nodiscard]] std::string key_of(const llvm::Function& function) const;
     [[nodiscard]] Result<llvm::Function*> function_of(const std::string& key);
     [[nodiscard]] Result<Taken> take(const std::vector<std::string>& keys,
                                      const std::map<std::string, std::string>& left);
+    // memory_functions: the program's own memcpy() and the like travel with code for which the compiler calls them.
+    [[nodiscard]] Result<Taken> take_with(const std::vector<std::string>& keys,
+                                          const std::map<std::string, std::string>& left, bool memory_functions);
     // Why the function itself cannot be sent, whatever other functions it sends; empty: it can. So functions that send each other need no order.
     [[nodiscard]] Result<std::string> why_not(const std::string& key);
     // The copy, in the module of taken functions, of a function that other functions send. Null: none.

@@ -125,7 +125,11 @@ Status SharedCode::find(std::vector<const llvm::Value*> rest, InModules& shared)
         if (const auto* const function = llvm::dyn_cast<llvm::Function>(next);
             function != nullptr && !function->isDeclaration()) {
             ROVE_CHECK(read(const_cast<llvm::Function&>(*function), shared));
-            for (const llvm::Instruction& each : llvm::instructions(*function)) add_constants(each, rest);
+            for (const llvm::Instruction& each : llvm::instructions(*function)) {
+                add_constants(each, rest);
+                ROVE_TRY(const llvm::GlobalValue* const called, program_.called_for(each));
+                if (called != nullptr) rest.push_back(called);
+            }
         }
         if (const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(next))
             for (const Modules::Constructor& each : program_.constructors_of(*variable)) rest.push_back(each.function);

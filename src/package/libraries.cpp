@@ -114,6 +114,21 @@ bool every_node_has(const std::string& name) {
     return std::any_of(libraries.begin(), libraries.end(), [&](void* library) { return defines(library, name); });
 }
 
+bool is_function_of_c(const std::string& name) {
+    for (const char* const soname : {"libc.so.6", "libm.so.6"}) {
+        void* const library = opened(soname);
+        if (library == nullptr || !defines(library, name)) continue;
+        Dl_info found{};
+        const ElfW(Sym)* symbol = nullptr;
+        if (dladdr1(dlsym(library, name.c_str()), &found, const_cast<void**>(reinterpret_cast<const void**>(&symbol)),
+                    RTLD_DL_SYMENT) == 0)
+            continue;
+        // The code of a function that is chosen by the CPU has no symbol.
+        return symbol == nullptr || ELF64_ST_TYPE(symbol->st_info) == STT_FUNC;
+    }
+    return false;
+}
+
 Libraries::Libraries(std::vector<std::string> needed, Defines defines_name)
     : sonames_(std::move(needed)), defines_(std::move(defines_name)) {
     // Libraries named by a path are left out: other machines need not have that path, and nodes refuse it.

@@ -25,6 +25,9 @@ namespace rove {
 // it in this process (an allocator, or a preloaded library), because memory that libc allocates must be returned to libc.
 [[nodiscard]] bool every_node_has(const std::string& name);
 
+// Whether the C library, or its library of mathematics, has a function of that name.
+[[nodiscard]] bool is_function_of_c(const std::string& name);
+
 // The libraries that a program's file needs directly, except those that every node has.
 class Libraries {
 public:

@@ -97,6 +97,8 @@ private:
         if (packed.from_cache) report_.from_cache += functions;
         ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(*packed.package));
         if (package->slice_index(code::host_triple(), Forms::image)) report_.with_image += functions;
+        for (const std::string& name : package->manifest().imports)
+            if (program_.replaces_function_of_c(name)) replaced_.insert(name);
         for (const std::string& note : packed.notes) warn(fmt::format("{}: {}", from.facts.name, note));
         const std::string lacking = left_at_home(*package, program_);
         if (!lacking.empty())

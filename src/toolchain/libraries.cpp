@@ -67,7 +67,7 @@ std::map<std::string, std::filesystem::path> places_of(const std::filesystem::pa
 
 ProgramNames ProgramNames::of(const std::filesystem::path& program) {
     const Result<ElfFile> file = ElfFile::open(program);
-    if (!file) return {Libraries({}, {}), {}, {}};
+    if (!file) return {Libraries({}, {}), {}, {}, true};
     const Elf& elf = file->elf();
     std::map<std::string, std::unordered_set<std::string>> names;
     // The dynamic linker would run the libraries that audit the program.
@@ -84,7 +84,13 @@ ProgramNames ProgramNames::of(const std::filesystem::path& program) {
         const auto of_library = names.find(soname);
         return of_library != names.end() && of_library->second.contains(name);
     };
-    return {Libraries(needed, defines), defined_in(elf, ".symtab"), defined_in(elf, ".symtab", true)};
+    const bool is_static =
+        std::ranges::none_of(needed, [](const std::string& soname) { return soname.starts_with("libc.so"); });
+    return {Libraries(needed, defines), defined_in(elf, ".symtab"), defined_in(elf, ".symtab", true), is_static};
+}
+
+bool ProgramNames::replaces_function_of_c(const std::string& name) const {
+    return !is_static_ && is_strong(name) && is_function_of_c(name);
 }
 
 bool ProgramNames::only_program_has(const std::string& name) const {

@@ -24,12 +24,17 @@ public:
     // Whether it defines the name, and not weakly: such a definition replaces weak ones elsewhere.
     [[nodiscard]] bool is_strong(std::string_view name) const { return strong_.contains(std::string(name)); }
 
+    // Whether its file has a definition of its own instead of a function of the C library. Code that travels and imports the name gets the
+    // library's.
+    [[nodiscard]] bool replaces_function_of_c(const std::string& name) const;
+
 private:
     using Names = std::unordered_set<std::string>;
-    ProgramNames(Libraries libraries, Names own, Names strong)
-        : libraries_(std::move(libraries)), own_(std::move(own)), strong_(std::move(strong)) {}
+    ProgramNames(Libraries libraries, Names own, Names strong, bool is_static)
+        : libraries_(std::move(libraries)), own_(std::move(own)), strong_(std::move(strong)), is_static_(is_static) {}
     Libraries libraries_;
     Names own_, strong_;
+    bool is_static_;  // its file contains the C library
 };
 
 }  // namespace rove::toolchain

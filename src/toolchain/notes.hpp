@@ -19,7 +19,7 @@ inline constexpr std::string_view kNeedsOfAll =
     return fmt::format("{}; it travels as bitcode only, and its first call waits for the compiler", why);
 }
 
-// The note about allocation functions that do not travel (bitcode/allocation.hpp). where: "this program", for example. Both may be empty.
+// The note about functions of the libraries of C and C++ that do not travel (bitcode/allocation.hpp, ProgramNames). where: "this program", for example. Both may be empty.
 inline void warn_of_replaced(const std::function<void(std::string_view)>& warn, const std::set<std::string>& names,
                              std::string_view where) {
     if (!warn || names.empty()) return;

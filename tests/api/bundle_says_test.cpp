@@ -42,6 +42,23 @@ TEST(Forms, BundleNamesTheStaticsThatAreChangedThroughIteratorsAndCopies) {
     }
 }
 
+#ifdef ROVE_IS_PLAIN
+TEST(Forms, FunctionsTakeTheProgramsOwnFunctionsOfTheCLibraryAlongAndBundleSaysWhichOnesStay) {
+    for (const std::string program : {"api_own_library_images", "api_own_library_bitcode"})
+        for (const std::string forms : {"bitcode", "both"}) {
+            const NodeProcess node({"--forms", forms});
+            const Ran ran = run({built(program), node.address()});
+            EXPECT_EQ(ran.out, "-2 a few words, and more of them 2, here 1002.5\n")
+                << program << " as " << forms << ": " << ran.err;
+        }
+    const std::string copy = (scratch() / "own_library").string();
+    std::filesystem::copy_file(built("api_own_library_bitcode"), copy);
+    const Ran bundled = run({rove(), "bundle", copy});
+    EXPECT_EQ(bundled.status, 0) << bundled.err;
+    EXPECT_EQ(bundled.err, "rove: floor, memcpy are replaced in this program: what travels uses the node's\n");
+}
+#endif
+
 TEST(Forms, BundleSaysWhereItCannotKeepWhatItMakesAndLeavesAProgramsRightsAsTheyAre) {
     const std::filesystem::path program = scratch() / "unkept";
     std::filesystem::copy_file(built("api_follows_statics"), program);

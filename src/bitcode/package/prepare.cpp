@@ -78,6 +78,7 @@ struct Optimised {
     llvm::TargetMachine& machine;
     const std::vector<llvm::Function*> shared;  // functions with objects of their own, which other packages also have
     const std::set<std::string> defined;        // names that the sources define
+    const std::vector<std::string> called;      // by the code generator (LibraryFunctions)
     const std::string& diagnostics;             // LLVM's, from all earlier steps
 };
 
@@ -90,7 +91,10 @@ std::vector<std::string> declared_names(const llvm::Module& module) {
 
 // Determines the names that the code needs. Makes the object file if that is requested or needed for this, which changes the module.
 Status find_needs(const PrepareRequest& request, const Optimised& code, Prepared& prepared) {
-    prepared.needs = needs_of(code.module, prepared.entries, prepared.exports);
+    // What the code generator calls may be needed by any entry.
+    std::vector<std::string> by_all = prepared.exports;
+    by_all.insert(by_all.end(), code.called.begin(), code.called.end());
+    prepared.needs = needs_of(code.module, prepared.entries, by_all);
     std::vector<std::string> declared = declared_names(code.module);
     ROVE_CHECK(check_sanitizers(declared));
     const std::set<std::string> words = words_of_assembly(code.module);
@@ -144,13 +148,13 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     use_library_statics(*module);
     LibraryFunctions library(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
+    library.begin();
     leave_out_unreached(*module);
     ROVE_CHECK(check_runnable(*module));
     generalise_cpu(*module);
     keep_unwindable(*module);
     forget_norecurse(*module);
     Apart shared(*module);
-    library.begin();
     inline_early(*module, *machine);
     optimise(*module, *machine);
     library.end();
@@ -158,6 +162,8 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     settle_contraction(*module);
     ROVE_CHECK(lower_thread_locals(*module));
     ROVE_CHECK(check_compilable(*module));  // while functions have the names that their authors know
+    ROVE_CHECK(library.settle(*machine));
+    if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
     free_statics(*module, prepared.exports, prepared.statics);
     name_anchors(*module);
     reach_through_got(*module);
@@ -169,7 +175,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     if (llvm::verifyModule(*module, &out)) return fail(ErrorCode::internal, "the prepared module is broken: {}", why);
     prepared.bitcode = write_bitcode(*module);
     const std::vector<std::vector<std::string>> of_cpu = cpu_needs_of(*module, prepared.entries, prepared.exports);
-    const Optimised optimised{*module, *machine, shared.left(), std::move(defined), diagnostics};
+    const Optimised optimised{*module, *machine, shared.left(), std::move(defined), library.called(), diagnostics};
     ROVE_CHECK(find_needs(request, optimised, prepared));
     add_cpu_needs(prepared, of_cpu);
     return prepared;

@@ -1,0 +1,4 @@
+// The same, without bitcode.
+double floor(double x) {
+    return x + 1000;
+}
