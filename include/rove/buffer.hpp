@@ -33,7 +33,10 @@ namespace rove {
 // `size()` values of type T on the node `node()`.
 template <typename T>
 class Buffer {
-    static_assert(detail::travel::Bitwise<T>, "rove: a buffer holds what can be copied bytewise");
+    static_assert(
+        detail::travel::Bitwise<T>,
+        "rove: a buffer holds what can be copied bytewise: numbers, enumerations and trivially copyable classes "
+        "without pointers; another type is if its rove::migratable says that it is safe");
 
 public:
     Buffer() = default;  // refers to nothing; every use is invalid

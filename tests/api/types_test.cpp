@@ -354,6 +354,38 @@ TEST(Travel, MembersAfterOneThatShowsNothingAreLookedAt) {
               (detail::schema_of<Two<seconds, double>>()));
 }
 
+#ifdef __FLT16_MANT_DIG__
+TEST_P(Types, NumbersOfSixteenBitsTravelAsOthers) {
+    const auto half = [](_Float16 number) { return static_cast<_Float16>(number / 2); };
+    EXPECT_TRUE(peer().sync(half, static_cast<_Float16>(3)) == static_cast<_Float16>(1.5));
+    there_and_back(std::vector<_Float16>{1, -2, 3});
+    there_and_back(std::array<_Float16, 2>{1, -2});
+    there_and_back(std::optional<_Float16>(2));
+    const auto sum = [](std::span<const _Float16> numbers) {
+        float all = 0;
+        for (const _Float16 each : numbers) all += static_cast<float>(each);
+        return all;
+    };
+    EXPECT_EQ(peer().sync(sum, std::vector<_Float16>{1, 2, 4}), 7);
+    const Buffer<_Float16> buffer = peer().allocate<_Float16>(3).get();
+    peer().put(std::vector<_Float16>{2, 4, 8}, buffer).get();
+    EXPECT_EQ(peer().sync(sum, buffer), 14);
+    std::vector<_Float16> back(3);
+    peer().get(buffer, back).get();
+    EXPECT_TRUE((back == std::vector<_Float16>{2, 4, 8}));
+}
+static_assert(detail::travel::Bitwise<const _Float16>);
+#ifdef ROVE_HAS_BF16
+TEST(Travel, NumbersOfSixteenBitsDiffer) {
+    EXPECT_NE(detail::schema_of<__bf16>(), detail::schema_of<_Float16>());
+    EXPECT_NE(detail::schema_of<_Float16>(), detail::schema_of<short>());
+    EXPECT_NE(detail::schema_of<_Float16>(), detail::schema_of<unsigned short>());
+    EXPECT_NE((detail::schema_of<Two<_Float16, int>>()), (detail::schema_of<Two<short, int>>()));
+    EXPECT_TRUE(detail::travel::Travels<std::vector<__bf16>>);
+}
+#endif
+#endif
+
 static_assert(detail::travel::Travels<int> && detail::travel::Travels<std::vector<Person>> &&
               detail::travel::Travels<std::unique_ptr<Point>>);
 static_assert(!detail::travel::Travels<int*> && !detail::travel::Travels<std::vector<int*>> &&

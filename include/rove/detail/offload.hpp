@@ -284,7 +284,7 @@ struct Enrolled {
         if constexpr (std::is_void_v<T>)
             return {&typeid(void), 0, 0, 0};
         else
-            return {&typeid(T), sizeof(T), alignof(T), schema_of<T>()};
+            return {&type_info_of<T>(), sizeof(T), alignof(T), schema_of<T>()};
     }
 };
 template <typename O, typename F, typename R, typename Values>

@@ -151,6 +151,8 @@ std::uint32_t schema_of() {
         return 0;
     } else if constexpr (std::is_enum_v<T>) {
         return mix(schema_of<std::underlying_type_t<T>>(), kEnum);
+    } else if constexpr (kHalfPrecision<T> != 0) {
+        return mix(mix(kNumber, sizeof(T)), kHalfPrecision<T>);
     } else if constexpr (std::is_arithmetic_v<T>) {
         constexpr std::uint32_t kFloating = 2, kSigned = 1;
         return mix(mix(kNumber, sizeof(T)),

@@ -33,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "rove/detail/numbers.hpp"
 #include "rove/detail/travel_archives.hpp"
 #include "rove/detail/travel_containers.hpp"
 #include "rove/detail/travel_inherited.hpp"
@@ -75,7 +76,7 @@ constexpr bool is_bitwise() {
         return migratable<E>::safe;
     else if constexpr (NamesOfOneProcess<E>::value)
         return false;
-    else if constexpr (std::is_arithmetic_v<E> || std::is_enum_v<E>)
+    else if constexpr (Number<E> || std::is_enum_v<E>)
         return true;
     else if constexpr (std::is_class_v<E> && std::is_trivially_copyable_v<E>)
         return WithoutPointers<E>;
@@ -95,7 +96,7 @@ concept BitwiseClass = std::is_class_v<T> && Bitwise<T> && !IsStdArray<T>::value
 
 // Whether a value counts as a level of nesting. The types that cereal wraps around values do not.
 template <typename T>
-inline constexpr bool kIsLevel = !std::is_arithmetic_v<T>;
+inline constexpr bool kIsLevel = !Number<T>;
 template <typename T>
 inline constexpr bool kIsLevel<cereal::NameValuePair<T>> = false;
 template <typename T>
@@ -129,7 +130,7 @@ struct Around<std::weak_ptr<T>> {
 template <typename T>
 struct Around<cereal::memory_detail::PtrWrapper<std::shared_ptr<T>&>> {
     static void enter(InputArchive& in) {
-        in.want(typeid(T));
+        in.want(type_info_of<T>());
         in.open().enter();
     }
     static void leave(InputArchive& in) { in.open().leave(); }
@@ -224,13 +225,11 @@ T from_raw(std::byte* raw) {
         return *std::launder(reinterpret_cast<T*>(raw));
 }
 
-template <typename T>
-    requires std::is_arithmetic_v<T>
+template <Number T>
 void CEREAL_SAVE_FUNCTION_NAME(OutputArchive& out, const T& value) {
     out.write(&value, sizeof value);
 }
-template <typename T>
-    requires std::is_arithmetic_v<T>
+template <Number T>
 void CEREAL_LOAD_FUNCTION_NAME(InputArchive& in, T& value) {
     alignas(T) std::byte raw[sizeof(T)];
     in.read(raw, sizeof raw);

@@ -10,6 +10,7 @@
 #include <cereal/types/unordered_set.hpp>
 #include <cereal/types/vector.hpp>
 
+#include "rove/detail/numbers.hpp"
 #include "rove/detail/travel_archives.hpp"
 
 namespace rove::detail::travel {
@@ -64,12 +65,12 @@ namespace cereal {
 
 // These replace cereal's own, which construct all elements before they read the first.
 template <typename T, typename A>
-    requires(!std::is_arithmetic_v<T>)
+    requires(!rove::detail::Number<T>)
 void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::vector<T, A>& into) {
     rove::detail::travel::read_elements(in, into);
 }
 template <typename T, typename A>
-    requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+    requires(rove::detail::Number<T> && !std::is_same_v<T, bool>)
 void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::vector<T, A>& into) {
     const std::size_t count = rove::detail::travel::read_count(in);
     into = rove::detail::travel::read_values<std::vector<T, A>>(in.input(), count);
