@@ -3,6 +3,7 @@
 // Threads: one at a time for each LLVM context. Invariant: a FewWords never makes its text longer than kMax.
 #pragma once
 
+#include <llvm/ADT/SmallString.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
@@ -36,6 +37,23 @@ private:
     std::string& into_;
 };
 
+// Writes an error as LLVM does, with two exceptions for inline assembly. LLVM adds "at line N", where N counts characters. And an operand that is
+// an address is a constant for a program's compiler, but not for a package's, whose variables have their addresses when it is loaded.
+inline void write_words(const llvm::DiagnosticInfo& info, llvm::raw_ostream& out) {
+    const auto* const assembly = llvm::dyn_cast<llvm::DiagnosticInfoInlineAsm>(&info);
+    if (assembly == nullptr) {
+        llvm::DiagnosticPrinterRawOStream printer(out);
+        info.print(printer);
+        return;
+    }
+    llvm::SmallString<100> room;
+    const llvm::StringRef words = assembly->getMsgStr().toStringRef(room);
+    out << words;
+    if (words.contains("constraint 'i'") || words.contains("constraint 's'"))
+        out << ": an address is no constant in code that travels; give the assembly the variable as \"m\", or its "
+               "address as \"r\"";
+}
+
 // Collects the errors of one context: without a handler LLVM prints an error and calls exit(). Names of values within functions are not
 // kept, because nothing reads them.
 inline void set_up(llvm::LLVMContext& context, std::string& errors) {
@@ -46,8 +64,7 @@ inline void set_up(llvm::LLVMContext& context, std::string& errors) {
             auto& text = *static_cast<std::string*>(into);
             FewWords out(text);
             if (!text.empty()) out << "; ";
-            llvm::DiagnosticPrinterRawOStream printer(out);
-            info->print(printer);
+            write_words(*info, out);
         },
         &errors);
 }

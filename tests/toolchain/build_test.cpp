@@ -188,6 +188,12 @@ TEST_F(ToolchainTest, WhatCouldNotRunThereIsRefused) {
     EXPECT_EQ(why("static int operand = 5;",
                   "int x; __asm__(\"movl %1, %0\" : \"=r\"(x) : \"m\"(operand)); rove_reply(here, &x, sizeof x);"),
               "");
+    EXPECT_NE(
+        why("static int operand = 5;",
+            "int *x; __asm__(\"lea %P1(%%rip), %0\" : \"=r\"(x) : \"i\"(&operand)); ++*x; rove_reply(here, x, 4);")
+            .find("constraint 'i': an address is no constant in code that travels; give the assembly the variable "
+                  "as \"m\", or its address as \"r\""),
+        std::string::npos);
     EXPECT_EQ(why("", "__asm__ volatile(\"call abort@PLT\" : : : \"memory\"); rove_reply(here, 0, 0);"), "");
     EXPECT_EQ(why("void *memcpy(void *to, const void *from, size_t n) { for (; n--;) ((char *)to)[n] = ((const char "
                   "*)from)[n]; return to; } struct big { char b[300]; }; struct big a; volatile struct big b;",
