@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "fabric/mapped_region.hpp"
 
 namespace rove::test {
 
@@ -42,13 +43,19 @@ public:
     }
     [[nodiscard]] fabric::Lane lane() const override { return fabric::Lane::none; }
     // As where a socket is closed at its other end.
-    void end_transport(std::string_view why) { end_with(Error(ErrorCode::disconnected, std::string(why))); }
+    void end_transport(std::string_view why) {
+        region_ = fabric::map_private_region();  // what has arrived could still be read
+        for (const fabric::Traffic traffic : {fabric::Traffic::calls, fabric::Traffic::prompt})
+            incoming_[fabric::index_of(traffic)] = fabric::RingReader(region_->rings[fabric::index_of(traffic)], 1);
+        end_with(Error(ErrorCode::disconnected, std::string(why)));
+    }
 
 private:
     void transmit(fabric::Traffic /*traffic*/, std::uint64_t /*position*/, std::size_t /*bytes*/) override {}
     void transmit_credit(fabric::Traffic /*traffic*/) override {}
     void wake_peer() override {}
     ByteBuffer offer_;
+    fabric::MappedRegion region_;
 };
 
 }  // namespace rove::test
