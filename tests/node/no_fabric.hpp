@@ -37,25 +37,24 @@ public:
 
 class NoLink : public fabric::Link {
 public:
+    NoLink() {
+        for (const fabric::Traffic traffic : {fabric::Traffic::calls, fabric::Traffic::prompt})
+            incoming_[fabric::index_of(traffic)] = fabric::RingReader(region_->rings[fabric::index_of(traffic)], 1);
+    }
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes /*peer_offer*/) override {
         return fail(ErrorCode::unsupported, "the link goes nowhere");
     }
     [[nodiscard]] fabric::Lane lane() const override { return fabric::Lane::none; }
     // As where a socket is closed at its other end.
-    void end_transport(std::string_view why) {
-        region_ = fabric::map_private_region();  // what has arrived could still be read
-        for (const fabric::Traffic traffic : {fabric::Traffic::calls, fabric::Traffic::prompt})
-            incoming_[fabric::index_of(traffic)] = fabric::RingReader(region_->rings[fabric::index_of(traffic)], 1);
-        end_with(Error(ErrorCode::disconnected, std::string(why)));
-    }
+    void end_transport(std::string_view why) { end_with(Error(ErrorCode::disconnected, std::string(why))); }
 
 private:
     void transmit(fabric::Traffic /*traffic*/, std::uint64_t /*position*/, std::size_t /*bytes*/) override {}
     void transmit_credit(fabric::Traffic /*traffic*/) override {}
     void wake_peer() override {}
     ByteBuffer offer_;
-    fabric::MappedRegion region_;
+    const fabric::MappedRegion region_ = fabric::map_private_region();  // in which nothing arrives
 };
 
 }  // namespace rove::test
