@@ -7,11 +7,19 @@
 
 static volatile int copies; /* volatile: to clang a memcpy() changes no variable */
 
-__attribute__((noinline)) double round(double x) { return floor(x + 0.5); }
-__attribute__((noinline)) double sin(double x) { return x - x * x * x / 6; }
-static float rounds_down(float x) { return (float)((int)x - 1); }
+__attribute__((noinline)) double round(double x) {
+    return floor(x + 0.5);
+}
+__attribute__((noinline)) double sin(double x) {
+    return x - x * x * x / 6;
+}
+static float rounds_down(float x) {
+    return (float)((int)x - 1);
+}
 float truncf(float x) __attribute__((alias("rounds_down")));
-__attribute__((noinline)) double fmod(double x, double y) { return x + y; }
+__attribute__((noinline)) double fmod(double x, double y) {
+    return x + y;
+}
 __attribute__((noinline)) void* memcpy(void* to, const void* from, size_t size) {
     char* t = to;
     const char* f = from;
