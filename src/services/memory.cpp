@@ -242,12 +242,15 @@ std::shared_ptr<Block> MemoryTable::take(BlockOwner& owner, Blocks::iterator fou
 // Without a thread or memory for it, it is done here.
 void MemoryTable::give_back_elsewhere(Elsewhere counted) noexcept {
     std::shared_ptr<Elsewhere> work;
+    std::function<void()> free;
     try {
-        work = std::make_shared<Elsewhere>(std::move(counted));
-        if (reclaimer_.run([work] { work->free(); })) return;
+        work = std::make_shared<Elsewhere>();
+        free = [work] { work->free(); };
     } catch (const std::bad_alloc&) {
+        return counted.free();
     }
-    (work ? *work : counted).free();
+    *work = std::move(counted);
+    if (!reclaimer_.run(std::move(free))) work->free();
 }
 
 // False: nothing was given back in that time.
