@@ -28,11 +28,12 @@ void take_unsent(PeerState& peer, End&& end) REQUIRES(lock_of<EngineLock>) {
     }
 }
 
-}  // namespace
-
-bool LinkEnds::awaits_goodbye(PeerState& peer) {
+// Whether the peer's goodbye, with the reason, may still arrive.
+bool awaits_goodbye(PeerState& peer) REQUIRES(lock_of<EngineLock>) {
     return peer.awaits_goodbye(Clock::now());
 }
+
+}  // namespace
 
 Status LinkEnds::await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline) {
     if (!awaits_goodbye(peer)) return {};

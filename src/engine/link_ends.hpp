@@ -77,10 +77,8 @@ public:
     // A peer of that name, of this engine or of another one, has gone: forgets its calls that were sent on to peers of this engine.
     void caller_left(NodeId name) REQUIRES(lock_of<EngineLock>);
 
-    // Whether the peer's goodbye, with the reason, may still arrive.
-    [[nodiscard]] static bool awaits_goodbye(PeerState& peer) REQUIRES(lock_of<EngineLock>);
-    // For the thread that wants to meet the peer again: others' calls are served in the meantime. Nothing runs on top of it, because it may be
-    // about to send what it reads in place.
+    // Waits for the peer's goodbye, which says why its link has ended. For the thread that wants to meet the peer again: others' calls are served
+    // in the meantime. Nothing runs on top of it, because it may be about to send what it reads in place.
     [[nodiscard]] Status await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline)
         REQUIRES(lock_of<EngineLock>);
 

@@ -35,8 +35,8 @@
 
 namespace rove::fabric {
 
-// The size of one ring: four of the largest frames. A full bank (below) and the largest frame with its filler fit together, so a sender
-// that waits for the largest frame always gets its credit once the reader has caught up:
+// A ring holds four of the largest frames. A full bank and the largest frame with its filler fit into it together, so a sender that
+// waits for the largest frame always gets its credit once the reader has caught up:
 //   the reader keeps back less than a bank (1/8); a filler is shorter than the frame for which it makes room (1/4);
 //   1/8 + 1/4 + 1/4 < 1.
 inline constexpr std::uint64_t kBankLines = kRingLines / 8;

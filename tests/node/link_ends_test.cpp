@@ -177,7 +177,7 @@ protected:
     }
     bool awaits(PeerState& peer) {
         const Hold hold(idle_.lead.mutex());
-        return LinkEnds::awaits_goodbye(peer);
+        return peer.awaits_goodbye(Clock::now());
     }
     void notice(PeerState& peer) {
         const Hold hold(idle_.lead.mutex());
