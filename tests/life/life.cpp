@@ -164,8 +164,8 @@ int life(const Options& options) {
             if (options.json) {
                 fmt::print("{}\n", as_json(verdict, town, options).dump(2));
             } else {
+                print_faults(verdict, town);  // first: who shows a failure may cut it short
                 print_table(verdict, town);
-                print_faults(verdict, town);
             }
         }
     }
