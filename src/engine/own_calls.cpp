@@ -141,34 +141,42 @@ bool OwnCalls::notify(CallId id, void (*notify)(void*), void* argument) {
 
 // ---- results
 
-// The fast path: the result arrives in shared memory, while this thread spins, as the next frame from the peer. Then the slot
-// need not hold it. Returns nothing if the result arrives in another way; the caller then waits as usual.
+// The fast path: the result arrives in shared memory as the next frame from the peer, before this thread looks (as mostly where several
+// calls are in flight) or while it spins. Then the slot need not hold it. Returns nothing if the result arrives in another way; the caller then
+// waits as usual.
 std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::span<std::byte> into) {
     if (ThreadRuns::is_in_any()) return std::nullopt;
     if (ThreadRuns::is_nesting_forbidden() || !lead_.is_free() || options_.waiting == Waiting::frugal ||
         fabric_->needs_progress())
         return std::nullopt;
-    const CallSlot* slot = table_.flying(id);
+    const CallSlot* const slot = table_.flying(id);
     if (slot == nullptr || slot->peer == nullptr || !slot->peer->link()) return std::nullopt;
     Lead::Turn turn{.lock = lock, .baton = {.own = false}};
     lead_.begin_wait();
     lead_.take(turn);
-    duties_.await_signals(turn);
-    (void)lead_.idling().spin(turn);
-    if (lead_.lost(turn)) return std::nullopt;
-    std::optional<std::size_t> size;
-    wire::Frame frame;
-    slot = table_.flying(id);  // another thread may have ended it since
-    PeerState* peer = slot != nullptr ? slot->peer : nullptr;
-    if (peer != nullptr && peer->link() && peer->link()->next(Traffic::prompt, frame) &&
-        peer->sends_plain_reply(frame) && frame.header.call == id.slot && frame.header.generation == id.generation &&
-        frame.payload.size() <= into.size()) {
-        copy_bytes(into.data(), frame.payload.data(), frame.payload.size());
-        size = frame.payload.size();
-        peer->link()->release(Traffic::prompt);
+    std::optional<std::size_t> size = take_reply(id, into);
+    if (!size) {
+        duties_.await_signals(turn);
+        (void)lead_.idling().spin(turn);
+        if (lead_.lost(turn)) return std::nullopt;
+        size = take_reply(id, into);  // another thread may have ended the call since
     }
     lead_.give(turn);
     return size;
+}
+
+// The size of the result, if the call's reply is the next prompt frame from its peer, and the result fits.
+std::optional<std::size_t> OwnCalls::take_reply(CallId id, std::span<std::byte> into) {
+    const CallSlot* const slot = table_.flying(id);
+    PeerState* const peer = slot != nullptr ? slot->peer : nullptr;
+    wire::Frame frame;
+    if (peer == nullptr || !peer->link() || !peer->link()->next(Traffic::prompt, frame) ||
+        !peer->sends_plain_reply(frame) || frame.header.call != id.slot || frame.header.generation != id.generation ||
+        frame.payload.size() > into.size())
+        return std::nullopt;
+    copy_bytes(into.data(), frame.payload.data(), frame.payload.size());
+    peer->link()->release(Traffic::prompt);
+    return frame.payload.size();
 }
 
 // Waits for a result whose parts are written, as they arrive, directly into the waiting thread's own memory.

@@ -135,6 +135,8 @@ private:
     void wait_into(Lock& lock, CallId id, const ResultSink& sink) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallId id, std::span<std::byte> into)
         REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] std::optional<std::size_t> take_reply(CallId id, std::span<std::byte> into)
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<CallSlot*> ended_slot(CallId id) REQUIRES(lock_of<EngineLock>);
     void free_slot(CallId id, Afterwards& afterwards) REQUIRES(lock_of<EngineLock>);
     void leave_memory(CallSlot& slot) noexcept REQUIRES(lock_of<EngineLock>);
