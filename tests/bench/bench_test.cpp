@@ -218,7 +218,12 @@ TEST(Bench, SeesWhatAProcessHolds) {
     const std::ifstream open("/proc/self/status");
     const bench::Footprint after = bench::footprint_of(getpid());
     EXPECT_GE(after.resident_bytes - before.resident_bytes, kBytes) << touched.back();
-    EXPECT_LT(after.resident_bytes - before.resident_bytes, 2 * kBytes);
+#if __has_feature(thread_sanitizer)
+    constexpr std::size_t kMost = 6 * kBytes;  // it keeps some bytes for each that is touched
+#else
+    constexpr std::size_t kMost = 2 * kBytes;
+#endif
+    EXPECT_LT(after.resident_bytes - before.resident_bytes, kMost);
     EXPECT_EQ(after.descriptors - before.descriptors, 1);
 }
 
