@@ -114,12 +114,15 @@ public:
         return offer();
     }
     struct [[nodiscard]] Asked {
-        bool leads = false;  // no other thread leads: take the lead for one step of work
+        bool leads = false;  // the lead is free for this thread: take it for one step of work
         Tell tell{};
     };
     // For a thread that asks repeatedly whether something has happened, and does not wait.
     Asked ask() {
-        if (leading_ || offered_) return {};
+        if (offered_) return {};
+        // A leader that takes replies only leaves the lead to a thread that runs calls as well, which mostly asks again and again: it is the
+        // standby thread, because all others are in functions, and otherwise nobody would begin these calls.
+        if (leading_) return {.leads = idle_ && quiet_leads_};
         if (followers_ > 0) return {.tell = offer()};
         return {.leads = true};
     }

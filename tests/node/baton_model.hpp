@@ -305,8 +305,9 @@ private:
                 if (op != Op::finish || !w_.baton.is_free(false)) return wait();
                 w_.baton.begin_wait();
                 take(frame.turn);
-                w_.baton.pause();
                 frame.at = 3;
+                if (w_.replies[mine] == Reply::arrived) return;  // it is taken before the thread spins
+                w_.baton.pause();
                 return unlock();
             case 1:  // poll
                 if (!w_.baton.lost(frame.turn)) tell(w_.baton.give(frame.turn));

@@ -405,5 +405,18 @@ TEST_P(BatonOrders, LoseNobody) {
 INSTANTIATE_TEST_SUITE_P(Scenes, BatonOrders, ::testing::ValuesIn(kScenes),
                          [](const auto& scene) { return std::to_string(scene.index); });
 
+// The standby thread, where all others are in functions that ask again and again whether a call has ended.
+TEST(Baton, WhoAsksTakesTheLeadFromAnIdleThreadThatTakesRepliesOnly) {
+    Baton baton;
+    Baton::Turn standby{.own = true, .quiet = true}, other{.own = true};
+    (void)baton.take(standby);
+    EXPECT_FALSE(baton.ask().leads) << "it is busy";
+    baton.pause();
+    EXPECT_TRUE(baton.ask().leads);
+    (void)baton.take(other);
+    baton.pause();
+    EXPECT_FALSE(baton.ask().leads) << "it takes calls itself";
+}
+
 }  // namespace
 }  // namespace rove::baton_model
