@@ -120,8 +120,8 @@ public:
     // For a thread that asks repeatedly whether something has happened, and does not wait.
     Asked ask() {
         if (offered_) return {};
-        // A leader that takes replies only leaves the lead to a thread that runs calls as well, which mostly asks again and again: it is the
-        // standby thread, because all others are in functions, and otherwise nobody would begin these calls.
+        // A leader that takes replies only leaves the lead to this thread: the standby thread, or one that waits quietly, leads where all others
+        // are in functions, and nobody else would begin the calls that arrive.
         if (leading_) return {.leads = idle_ && quiet_leads_};
         if (followers_ > 0) return {.tell = offer()};
         return {.leads = true};

@@ -164,7 +164,7 @@ int life(const Options& options) {
             if (options.json) {
                 fmt::print("{}\n", as_json(verdict, town, options).dump(2));
             } else {
-                print_faults(verdict, town);  // first: who shows a failure may cut it short
+                print_faults(verdict, town);  // first, because a report of a failure may be cut short
                 print_table(verdict, town);
             }
         }

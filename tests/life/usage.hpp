@@ -14,8 +14,8 @@ struct Usage {
 
 // The resources that may stay after the clients have left, each with a bound of its own: the thread that compiles, which begins with the first
 // bitcode, and those that took the place of functions that waited (SECURITY.md); an arena of the allocator for each thread (two mappings),
-// stacks and pages that it keeps for the next large message. The log's and the runs' descriptors are in both counts. Of what stays for
-// each client or connection there would be some thirty.
+// stacks and pages that it keeps for the next large message. The log's and the runs' descriptors are in both counts. What stayed for
+// each client or connection would be some thirty.
 inline constexpr Usage kSlack{.mappings = 32, .descriptors = 4, .threads = 4, .resident_kib = 96 * 1024};
 
 // Over UCX each of the other members' links may hold workers of its own (UcxWorkers): with six descriptors, and two mappings for each of
