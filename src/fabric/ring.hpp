@@ -56,6 +56,15 @@ inline constexpr std::uint64_t kAheadLines = 8;
 // prefetching all lines of a long frame costs more than it saves (without it, 1.5 times as many posts of 4 KiB are sent).
 inline constexpr std::uint64_t kAskedLinesMax = 32;
 
+// A writer of posts makes so many of the next lines its own by a store into each, as often as it has used them up. A prefetch for writing does
+// not do that where the reader's cache has the line as well (a Zen 5 drops most), and the stores of single frames do it for one line after the
+// other: a core holds no more than two or three frames' stores that wait for their lines. These few stores wait together. On two distant
+// cores 25 million posts are run in a second with them, and 6.5 million without; on near ones 25 and 22 million (`rove bench rate`).
+// Only for posts: an answer to a call is not sent any sooner by it, and the reader polls the next line meanwhile.
+inline constexpr std::uint64_t kOwnedLines = 8;
+// Frames of more lines have wide stores of their own.
+inline constexpr std::uint64_t kOwnedFrameLinesMax = 4;
+
 // The reader prefetches this many of a frame's lines when the first one has arrived: they are in the writer's cache, and are transferred
 // while the frame's header is checked.
 inline constexpr std::uint64_t kReadAheadLines = 16;
@@ -137,6 +146,10 @@ public:
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(header.signal, std::memory_order_release);
         const std::uint64_t lines = wire::lines_of(header);
         head_ += lines;
+        if ((header.flags & wire::kNoReply) != 0 && lines <= kOwnedFrameLinesMax) {
+            if (owned_ <= head_) own_lines();
+            return;
+        }
         std::uint64_t ahead = head_ % kRingLines + kAheadLines;
         std::byte* const memory = memory_;  // own_soon() makes the compiler reload members for each line
         const std::uint64_t wall = pages_.wall();
@@ -165,6 +178,16 @@ private:
     [[nodiscard]] bool is_followed(std::uint64_t lines) {
         return head_ - credited_ <= lines || head_ - load_credit() <= lines;
     }
+    // The next lines, where all of them are free and before the wall. The last word of a line that nobody reads may be anything.
+    [[gnu::noinline]] void own_lines() {
+        const std::uint64_t at = head_ % kRingLines;
+        if (at + kOwnedLines > pages_.wall() || head_ + kOwnedLines - credited_ > kRingLines) return;
+        owned_ = head_ + kOwnedLines;
+        std::byte* const last_word = memory_ + wire::kLineBytes - sizeof(std::uint64_t);
+        for (std::uint64_t line = at; line < at + kOwnedLines; ++line)
+            std::atomic_ref(*reinterpret_cast<std::uint64_t*>(last_word + line * wire::kLineBytes))
+                .store(0, std::memory_order_relaxed);
+    }
     void fill_to_end() {
         pages_.touch(head_ % kRingLines);
         publish({.body_bytes = static_cast<std::uint32_t>(to_end() * wire::kLineBytes - wire::kHeaderBytes),
@@ -183,7 +206,8 @@ private:
     std::byte* memory_ = nullptr;
     CreditWord* credit_ = nullptr;
     std::uint64_t key_ = 0;
-    std::uint64_t head_ = 0;  // lines written, ever
+    std::uint64_t head_ = 0;   // lines written, ever
+    std::uint64_t owned_ = 0;  // the lines before this one have been made the writer's own, if any has
     RingPages pages_;
     std::uint64_t credited_ = 0;  // lines given back, ever
     std::uint64_t sequence_ = 0;

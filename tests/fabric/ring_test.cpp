@@ -296,6 +296,86 @@ TEST_F(Ring, AfterItHasBeenQuietItUsesFewLinesAgain) {
 // ---- pages that are given back while frames go on
 
 // A writer that had to keep to one page goes on before the wall that it had: 20 frames are not read when a longer one comes.
+// What it makes its own by stores into the next lines: see kOwnedLines.
+class RingOfPosts : public Ring {
+protected:
+    RingOfPosts() { call.flags = wire::kNoReply; }
+    // A post that fills its lines.
+    bool post(std::uint64_t number, std::uint32_t lines = 1) {
+        const std::uint32_t bytes = lines * wire::kLineBytes - wire::kHeaderBytes;
+        std::byte* frame = writer.reserve(wire::kHeaderBytes + bytes);
+        if (frame == nullptr) frame = writer.reserve_rarely(wire::kHeaderBytes + bytes);
+        if (frame == nullptr) return false;
+        for (std::uint32_t at = 0; at < bytes; at += sizeof number)
+            std::memcpy(frame + wire::kHeaderBytes + at, &number, sizeof number);
+        FrameHeader header = call;
+        header.body_bytes = bytes;
+        writer.publish(header);
+        return true;
+    }
+    void expect(std::uint64_t number) {
+        ASSERT_TRUE(take()) << number;
+        for (std::size_t at = 0; at < taken.payload.size(); at += sizeof number) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, taken.payload.data() + at, sizeof word);
+            ASSERT_EQ(word, number) << "at " << at;
+        }
+    }
+    std::uint64_t sent = 0, read = 0;
+};
+
+TEST_F(RingOfPosts, NothingUnreadIsWrittenOver) {
+    std::mt19937 random(7);
+    for (int round = 0; round < 400; ++round) {
+        for (unsigned i = random() % 3000; i > 0 && post(sent, 1 + sent % 5); --i) ++sent;
+        for (unsigned i = random() % 3000; i > 0 && read < sent; --i) expect(read++);
+        if (HasFatalFailure()) return;
+    }
+    while (post(sent, 1 + sent % 5)) ++sent;  // until there is no room
+    while (read < sent) expect(read++);
+    EXPECT_GT(writer.head(), 10 * kRingLines);
+}
+
+TEST_F(RingOfPosts, OwnsTheNextLinesOncePerLap) {
+    std::fill_n(ring(), kRingBytes, std::byte{0xff});
+    ASSERT_TRUE(post(0));
+    const auto is_owned = [&](std::uint64_t line) {
+        return ring()[(line + 1) * wire::kLineBytes - 1] == std::byte{0} &&
+               ring()[line * wire::kLineBytes] == std::byte{0xff};
+    };
+    for (std::uint64_t line = 1; line <= kOwnedLines; ++line) EXPECT_TRUE(is_owned(line)) << line;
+    EXPECT_FALSE(is_owned(kOwnedLines + 1));
+    for (std::uint64_t i = 1; i < kOwnedLines; ++i) ASSERT_TRUE(post(i));
+    EXPECT_FALSE(is_owned(kOwnedLines + 1)) << "not for each post";
+    ASSERT_TRUE(post(kOwnedLines));
+    EXPECT_TRUE(is_owned(2 * kOwnedLines));
+}
+
+TEST_F(RingOfPosts, TakesNoMoreMemoryForThat) {
+    for (std::uint64_t i = 0; i < 3 * kLinesAtFirst; ++i) {
+        ASSERT_TRUE(post(i));
+        expect(i);
+    }
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(ring());
+    for (std::size_t at = kLinesAtFirst * wire::kLineBytes / sizeof *words; at < kRingBytes / sizeof *words; ++at)
+        ASSERT_EQ(words[at], 0U) << "beyond its wall";
+}
+
+TEST_F(RingOfPosts, WritesNothingWhereItsPagesAreGivenBack) {
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        ASSERT_TRUE(post(i));
+        expect(i);
+    }
+    region->credits[0] = reader.given_back();
+    ASSERT_TRUE(writer.is_drained());
+    writer.lend_pages();
+    const std::uint64_t wall = writer.pages().wall();
+    std::fill_n(ring() + wall * wire::kLineBytes, kRingBytes - wall * wire::kLineBytes, std::byte{0xff});
+    for (std::uint64_t i = 100; post(i); ++i) expect(i);
+    for (std::uint64_t line = wall; line < kRingLines; ++line)
+        ASSERT_EQ(ring()[(line + 1) * wire::kLineBytes - 1], std::byte{0xff}) << line;
+}
+
 TEST_F(Ring, AWriterWhosePagesStayWritesOverNothingThatIsUnread) {
     for (int i = 0; i < 10; ++i) ASSERT_TRUE(send(8) && take());
     region->credits[0] = reader.given_back();
