@@ -30,7 +30,7 @@ public:
     }
     // Ends the leader's check for signals, and its sleep if it sleeps.
     void wake(bool leader_sleeps) {
-        attention_.store(true, std::memory_order_relaxed);
+        attention_.store(true, std::memory_order_release);
         if (leader_sleeps) sleeper_.kick();
     }
     // The same, without the lock.
@@ -53,8 +53,11 @@ public:
     }
 
     // ---- the leader
-    // The leader begins its work: changes from here on end its next check for signals.
-    void begin_work() { attention_.store(false, std::memory_order_relaxed); }
+    // The leader begins its work, which sees what was changed before the wakes so far; later ones end its next check for signals. Mostly there
+    // is none: then it stores nothing, so that a wake that comes at this moment is not overwritten, and this needs no fence.
+    void begin_work() {
+        if (was_woken()) (void)attention_.exchange(false, std::memory_order_acquire);
+    }
     // Whether a thread has woken it since then.
     [[nodiscard]] bool was_woken() const { return attention_.load(std::memory_order_relaxed); }
     // The same flag, to be read while spinning.

@@ -27,29 +27,22 @@ wire::FrameHeader as_error(wire::FrameHeader answer) {
 
 }  // namespace
 
-BetweenEngines::BetweenEngines(unsigned engines) : count_(engines), step_(std::bit_ceil(engines)), counts_(engines) {
-    for (std::atomic<std::size_t>& count : counts_) engines_.emplace_back(count);
-}
+BetweenEngines::BetweenEngines(unsigned engines) : count_(engines), step_(std::bit_ceil(engines)), engines_(engines) {}
 
 void BetweenEngines::wake_by(unsigned engine, std::function<void()> wake) {
-    const MutexLock lock(mutex_);
-    engines_[engine].wake = std::move(wake);
+    One& of = engines_[engine];
+    const MutexLock lock(of.mutex);
+    of.wake = std::move(wake);
 }
 
 void BetweenEngines::entered(unsigned engine, NodeId name) {
-    const MutexLock lock(mutex_);
-    links_[name] = engine;
+    const MutexLock lock(names_mutex_);
+    links_.set(name, engine);
 }
 
 void BetweenEngines::left(unsigned engine, NodeId name) {
-    const MutexLock lock(mutex_);
-    if (const auto found = links_.find(name); found != links_.end() && found->second == engine) links_.erase(found);
-}
-
-std::optional<unsigned> BetweenEngines::with_link(NodeId name) const {
-    const MutexLock lock(mutex_);
-    const auto found = links_.find(name);
-    return found != links_.end() ? std::optional(found->second) : std::nullopt;
+    const MutexLock lock(names_mutex_);
+    links_.erase(name, engine);
 }
 
 template <typename Change>
@@ -63,9 +56,10 @@ void BetweenEngines::count(One& of, const Change& change) {
 
 bool BetweenEngines::one_catches_up() const {
     const TimePoint since = Clock::now() - kCatchesUpFor;
-    const MutexLock lock(mutex_);
-    return std::ranges::any_of(engines_,
-                               [since](const One& each) { return each.is_behind() && each.taken_at > since; });
+    return std::ranges::any_of(engines_, [since](const One& each) {
+        const MutexLock lock(each.mutex);
+        return each.is_behind() && each.taken_at > since;
+    });
 }
 
 bool BetweenEngines::add(One& to, Waiting added) {
@@ -75,32 +69,32 @@ bool BetweenEngines::add(One& to, Waiting added) {
     to.waiting.push_back(std::move(added));
     count(to, [&] { (small ? to.small : to.bytes) += small ? 1 : bytes; });
     to.count.store(to.waiting.size(), std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (to.wake) to.wake();
     return true;
 }
 
 bool BetweenEngines::leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame) noexcept {
     const bool is_answer = what == LeftForEngine::What::to_caller || what == LeftForEngine::What::to_own_call;
+    One& there = engines_[to];
     try {
         Waiting added{left_frame(what, frame.header, frame.extra, frame.payload), !is_answer};
-        const MutexLock lock(mutex_);
-        if (add(engines_[to], std::move(added))) return true;
+        const MutexLock lock(there.mutex);
+        if (add(there, std::move(added))) return true;
     } catch (const std::bad_alloc&) {  // an error takes less
     }
     if (!is_answer) return false;
     try {
         Waiting added{left_frame(what, as_error(frame.header), {}, as_bytes(kNoRoom)), true};
-        const MutexLock lock(mutex_);
-        return add(engines_[to], std::move(added));
+        const MutexLock lock(there.mutex);
+        return add(there, std::move(added));
     } catch (const std::bad_alloc&) {
         return false;
     }
 }
 
 std::optional<LeftForEngine> BetweenEngines::take(unsigned engine) {
-    const MutexLock lock(mutex_);
     One& from = engines_[engine];
+    const MutexLock lock(from.mutex);
     if (from.waiting.empty()) return std::nullopt;
     Waiting first = std::move(from.waiting.front());
     from.waiting.pop_front();

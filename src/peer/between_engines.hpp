@@ -1,8 +1,9 @@
 // BetweenEngines: which of a node's engines has the link to whom, and the frames and notices that one engine leaves for another because of that.
 // A reply may arrive over a link of one engine for a caller whose link, or whose call, another engine has.
 //
-// Threads: any. It has a lock of its own, which is taken under that of an engine, and under which nothing else is asked; an engine is woken
-// under it, which needs no lock. A node with one engine never takes it.
+// Threads: any. What waits for each engine has a lock of its own, which is taken under that of an engine, and under which nothing else is asked;
+// an engine is woken under it, which needs no lock. So an engine that leaves something for another takes no lock that a third one wants, unless
+// that leaves something for the same one. Which engine has a link is asked without a lock. A node with one engine takes none of these.
 //
 // Invariants: a name has a link of one engine at most. What is left for an engine is taken once, and in the order in which it was left. At most
 // kLeftBytesMax bytes of frames wait for an engine; a further reply becomes an error, of which kLeftSmallMax wait together with the notices.
@@ -14,14 +15,13 @@
 #include <deque>
 #include <functional>
 #include <optional>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "base/mutex.hpp"
+#include "peer/link_names.hpp"
 #include "wire/frame.hpp"
 
 namespace rove {
@@ -51,12 +51,14 @@ public:
 
     [[nodiscard]] unsigned count() const { return count_; }
     // `wake` wakes that engine; any thread calls it, without a lock. null: the engine is woken no more.
-    void wake_by(unsigned engine, std::function<void()> wake) EXCLUDES(mutex_);
+    void wake_by(unsigned engine, std::function<void()> wake);
 
     // ---- links, by the name that Routes gives a peer
-    void entered(unsigned engine, NodeId name) EXCLUDES(mutex_);
-    void left(unsigned engine, NodeId name) EXCLUDES(mutex_);
-    [[nodiscard]] std::optional<unsigned> with_link(NodeId name) const EXCLUDES(mutex_);
+    // Throws std::bad_alloc.
+    void entered(unsigned engine, NodeId name) EXCLUDES(names_mutex_);
+    void left(unsigned engine, NodeId name) EXCLUDES(names_mutex_);
+    // Without a lock.
+    [[nodiscard]] std::optional<unsigned> with_link(NodeId name) const { return links_.of(name); }
 
     // ---- calls: their generations say which engine has made them
     // The first power of two that is not less than the number of engines.
@@ -69,48 +71,45 @@ public:
 
     // ---- what is left
     // Wakes that engine. For an answer that finds no room, or no memory, an error is left; false: not even that.
-    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame) noexcept EXCLUDES(mutex_);
-    // Without the lock, but not without a fence: what was left before its engine was woken is seen by a leader that began its turn before.
+    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame) noexcept;
+    // Without the lock. What was left before its engine was woken is seen by a leader that has begun its work after that (Wakes::begin_work).
     [[nodiscard]] bool has_any_for(unsigned engine) const {
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-        return counts_[engine].load(std::memory_order_relaxed) > 0;
+        return engines_[engine].count.load(std::memory_order_relaxed) > 0;
     }
-    [[nodiscard]] std::optional<LeftForEngine> take(unsigned engine) EXCLUDES(mutex_);
+    [[nodiscard]] std::optional<LeftForEngine> take(unsigned engine);
     // True: half of what may wait for an engine does, and the engine takes some. So no frames are taken now that may leave more for it; those
     // that are being handled still find room. Nobody waits for an engine that has taken nothing for kCatchesUpFor: it has no thread, or none
     // that is not in a function, and the others' peers are not to wait for that.
-    [[nodiscard]] bool must_wait() const EXCLUDES(mutex_) {
-        return behind_.load(std::memory_order_relaxed) > 0 && one_catches_up();
-    }
+    [[nodiscard]] bool must_wait() const { return behind_.load(std::memory_order_relaxed) > 0 && one_catches_up(); }
 
 private:
     struct Waiting {
         LeftForEngine left;
         bool small;  // a notice, or an error in place of an answer
     };
-    struct One {
-        explicit One(std::atomic<std::size_t>& waiting_count) : count(waiting_count) {}
-
-        std::deque<Waiting> waiting;
-        std::atomic<std::size_t>& count;  // its size; read without the lock
-        std::size_t bytes = 0;            // of frames that are not small
-        std::size_t small = 0;            // how many are
-        TimePoint taken_at{};             // by its engine, while it was behind; or when it fell behind
-        [[nodiscard]] bool is_behind() const { return bytes > kLeftBytesMax / 2 || small > kLeftSmallMax / 2; }
-        std::function<void()> wake;
+    struct alignas(64) One {
+        mutable Mutex mutex;
+        std::deque<Waiting> waiting GUARDED_BY(mutex);
+        std::atomic<std::size_t> count{0};        // its size; changed under the lock, and read without
+        std::size_t bytes GUARDED_BY(mutex) = 0;  // of frames that are not small
+        std::size_t small GUARDED_BY(mutex) = 0;  // how many are
+        TimePoint taken_at GUARDED_BY(mutex){};   // by its engine, while it was behind; or when it fell behind
+        std::function<void()> wake GUARDED_BY(mutex);
+        [[nodiscard]] bool is_behind() const REQUIRES(mutex) {
+            return bytes > kLeftBytesMax / 2 || small > kLeftSmallMax / 2;
+        }
     };
-    [[nodiscard]] bool add(One& to, Waiting added) REQUIRES(mutex_);
+    [[nodiscard]] bool add(One& to, Waiting added) REQUIRES(to.mutex);
     template <typename Change>
-    void count(One& of, const Change& change) REQUIRES(mutex_);
-    [[nodiscard]] bool one_catches_up() const EXCLUDES(mutex_);
+    void count(One& of, const Change& change) REQUIRES(of.mutex);
+    [[nodiscard]] bool one_catches_up() const;
 
     const unsigned count_;
     const std::uint32_t step_;
-    std::atomic<unsigned> behind_{0};  // how many engines are; changed under the lock
-    mutable Mutex mutex_;
-    std::vector<std::atomic<std::size_t>> counts_;  // by engine: how many frames wait for it; changed under the lock
-    std::deque<One> engines_ GUARDED_BY(mutex_);
-    std::unordered_map<NodeId, unsigned> links_ GUARDED_BY(mutex_);
+    std::atomic<unsigned> behind_{0};  // how many engines are; changed under their locks
+    std::deque<One> engines_;
+    Mutex names_mutex_;  // of whoever changes them
+    LinkNames links_;
 };
 
 // What one engine knows of the others of its node.
