@@ -28,6 +28,7 @@ Json json_of(const Row& row) {
     put("bytes_per_second", row.bytes_per_second);
     put("frame_bytes", row.frame_bytes);
     put("core_share", row.core_share);
+    put("clients_share", row.clients_share);
     put("wakes_per_second", row.wakes_per_second);
     if (row.peers) json["peers"] = *row.peers;
     put("bytes_per_peer", row.bytes_per_peer);
@@ -56,7 +57,9 @@ std::string ours(const Row& row) {
     if (row.seconds) return fmt::format("{:.3f} s", *row.seconds);
     if (row.bytes_per_second && (row.what == "bandwidth" || !row.per_second))
         return figure(*row.bytes_per_second) + "B/s";
-    if (row.per_second) return figure(*row.per_second) + "/s";
+    if (row.per_second)
+        return figure(*row.per_second) + "/s" +
+               (row.clients_share ? fmt::format(", clients {:.0f} % of a core", 100 * *row.clients_share) : "");
     if (row.core_share)
         return fmt::format("{:.2f} % of a core", 100 * *row.core_share) +
                (row.wakes_per_second ? fmt::format(", {:.1f} wake-ups/s", *row.wakes_per_second) : "");

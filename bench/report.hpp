@@ -14,7 +14,7 @@ struct OneWay {  // ns; of one run the percentiles over its samples, of a row th
 };
 
 struct Row {
-    std::string what;  // latency, rate, bandwidth, arrival, wake, idle
+    std::string what;  // latency, rate, bandwidth, arrival, wake, engines, idle
     std::string mode;  // deliver, resident, cached, inline; arrival: the form
     std::string function;
     std::size_t size = 0;  // payload bytes
@@ -23,6 +23,7 @@ struct Row {
     std::optional<double> per_second, bytes_per_second, frame_bytes;
     std::optional<double> core_share;        // wake, idle: of one core, by the node while nothing arrives
     std::optional<double> wakes_per_second;  // idle: of the node's threads, while nothing arrives
+    std::optional<double> clients_share;     // engines: of one core, by all clients together
     std::optional<std::size_t> peers;        // idle: how many
     std::optional<double> bytes_per_peer, descriptors_per_peer;  // idle
     std::optional<double> seconds;                               // idle: until all had met the node

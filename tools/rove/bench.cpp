@@ -9,6 +9,7 @@
 #include "bench/shapes.hpp"
 #include "commands.hpp"
 #include "engine/peers.hpp"
+#include "node/options.hpp"
 #include "rove/error.hpp"
 #include "toolchain/process.hpp"
 
@@ -31,7 +32,7 @@ struct Arguments {
 const std::map<std::string, std::function<void(const Settings&, Report&, Progress&)>> kShapes{
     {"latency", bench::measure_latency}, {"rate", bench::measure_rate},   {"bandwidth", bench::measure_bandwidth},
     {"arrival", bench::measure_arrival}, {"crowd", bench::measure_crowd}, {"wake", bench::measure_wake},
-    {"idle", bench::measure_idle},       {"api", bench::measure_api}};
+    {"engines", bench::measure_engines}, {"idle", bench::measure_idle},   {"api", bench::measure_api}};
 
 // Everything that docs/performance.md reports.
 void measure_tables(Settings settings, Report& report, Progress& progress) {
@@ -55,6 +56,7 @@ void measure_tables(Settings settings, Report& report, Progress& progress) {
     bench::measure_rate(set("tcp", "increment", {"cached"}, {8}), report, progress);
     bench::measure_wake(set("shm", "increment", {"cached"}, {8}), report, progress);
     bench::measure_crowd(settings, report, progress);
+    bench::measure_engines(set("shm", "", {}, {}), report, progress);
     bench::measure_api(set("shm", "", {}, {}), report, progress);
 }
 
@@ -121,10 +123,12 @@ void add_bench(CLI::App& app) {
         ->add_option(
             "SHAPE", arguments->shape,
             "latency: half a round trip; rate: posts, run; bandwidth: the same with large payloads; arrival: first "
-            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; idle: what peers cost that do "
+            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; engines: a node with several; "
+            "idle: what peers cost that do "
             "nothing; api: typed calls and buffers; tables: all of docs/performance.md but idle")
         ->required()
-        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "idle", "api", "tables"}));
+        ->check(CLI::IsMember(
+            {"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "engines", "idle", "api", "tables"}));
     command
         ->add_option(
             "--mode", settings.modes,
@@ -155,6 +159,12 @@ void add_bench(CLI::App& app) {
             "limit of these is raised to the hard one")
         ->delimiter(',')
         ->check(CLI::Range(std::size_t{0}, kPeersMax - 1));  // one more calls
+    command
+        ->add_option("--engines", settings.engines,
+                     "engines: how many the node has, beside one with 1. Several: separated by commas")
+        ->delimiter(',')
+        ->check(CLI::Range(2U, kEnginesMax))
+        ->capture_default_str();
     command
         ->add_option("--quiet-ms", settings.quiet_ms, "idle: how long peers have done nothing before they are measured")
         ->check(CLI::Range(0U, 600'000U))

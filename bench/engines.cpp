@@ -1,0 +1,177 @@
+// `rove bench engines`: what a node with several engines does with short functions of several peers, and what one client loses by it.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "bench/machine.hpp"
+#include "bench/runs.hpp"
+#include "bench/session.hpp"
+#include "bench/shapes.hpp"
+#include "bench/sides.hpp"
+#include "bench/usage.hpp"
+#include "rove/node.hpp"
+
+namespace rove::bench {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double kFunctionNs = 5000;
+// Of one client at a time: what is in flight is some milliseconds of work, and what is left at the end a small part of the whole.
+constexpr unsigned kPostsInBatch = 64, kClients = 8;
+
+double own_cpu_seconds() {
+    rusage used{};
+    (void)getrusage(RUSAGE_SELF, &used);
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// A node with so many engines, on both cores as the kernel has it, and clients of it, whose links are spread over the engines.
+class SharedNode {
+public:
+    SharedNode(const Settings& settings, unsigned engines) {
+        pin_to(kAnyCore);
+        const std::string cookie = scratch_.path() / "cookie";
+        node_ =
+            value_or_throw(start_side({settings.rove, "node", "--listen", "127.0.0.1:0", "--fabric", settings.fabric,
+                                       "--cookie", cookie, "--log", "off", "--engines", std::to_string(engines)},
+                                      kAnyCore));
+        const std::string line = node_.read_line();
+        if (!line.starts_with("listening ")) throw Error(ErrorCode::disconnected, "the benchmark's node did not start");
+        for (unsigned i = 0; i < kClients; ++i) {
+            NodeOptions options;
+            options.fabric = fabric_of(settings);
+            options.own_thread = false;
+            options.waiting = Waiting::frugal;  // a client that waits leaves its core to the node
+            options.cookie = cookie;
+            clients_.push_back(std::make_unique<Node>(options));
+            peers_.push_back(clients_.back()->connect(line.substr(10)));
+        }
+        spin_ = Package::open(settings.packages / "spin.rove").entry("spin");
+        for (const Peer& peer : peers_)
+            for (int i = 0; i < 100; ++i) (void)call(peer, 0);
+        std::this_thread::sleep_for(milliseconds(settings.quick ? 50 : 500));  // the bitcode tier is there by then
+    }
+
+    // How far the function counts in kFunctionNs.
+    [[nodiscard]] std::uint64_t steps() {
+        constexpr std::uint64_t kMany = 1'000'000;
+        double best = 1e18;
+        for (int i = 0; i < 20; ++i) {
+            const std::uint64_t begin = ticks();
+            (void)call(peers_[0], kMany);
+            best = std::min(best, us_since(begin) * 1e3);
+        }
+        return static_cast<std::uint64_t>(kMany * kFunctionNs / best);
+    }
+    // Seconds until that many batches of each client have run, and the share of a core that the clients took.
+    struct Took {
+        double seconds, clients_share;
+    };
+    [[nodiscard]] Took work(unsigned batches, std::uint64_t steps) {
+        const std::uint64_t before = call(peers_[0], 0);
+        const double cpu = own_cpu_seconds();
+        const std::uint64_t begin = ticks();
+        for (unsigned i = 0; i < batches; ++i)
+            for (const Peer& peer : peers_) {
+                Batch batch = peer.batch(*spin_, sizeof steps);
+                for (unsigned post = 0; post < kPostsInBatch; ++post)
+                    std::memcpy(batch.add().data(), &steps, sizeof steps);
+                batch.post();
+            }
+        std::vector<RawCall> last;
+        const std::uint64_t none = 0;
+        for (const Peer& peer : peers_) last.push_back(peer.call(*spin_, std::as_bytes(std::span(&none, 1))));
+        for (RawCall& each : last) (void)each.get();
+        const double seconds = us_since(begin) * 1e-6;
+        const double used = own_cpu_seconds() - cpu;
+        const std::uint64_t ran = call(peers_[0], 0) - before - 1 - kClients;
+        const std::uint64_t sent = std::uint64_t{batches} * kClients * kPostsInBatch;
+        if (ran != sent) throw Error(ErrorCode::internal, fmt::format("{} of {} functions have run", ran, sent));
+        return {seconds, used / seconds};
+    }
+
+private:
+    std::uint64_t call(const Peer& peer, std::uint64_t steps) {
+        std::uint64_t before = 0;
+        (void)peer.call(*spin_, std::as_bytes(std::span(&steps, 1)))
+            .get_into(std::as_writable_bytes(std::span(&before, 1)));
+        return before;
+    }
+
+    Scratch scratch_;
+    Process node_;
+    std::vector<std::unique_ptr<Node>> clients_;
+    std::vector<Peer> peers_;
+    std::optional<Entry> spin_;
+};
+
+void add_short_functions(const Settings& settings, unsigned engines, Report& report, Progress& progress) {
+    SharedNode one(settings, 1), several(settings, engines);
+    const std::uint64_t steps = one.steps();
+    const unsigned batches = settings.quick ? 2 : 40;
+    Runs rates, shares;
+    for (unsigned run = 0; run < settings.runs; ++run) {
+        progress.say(
+            fmt::format("engines: 1 and {}, functions of 5 us, run {} of {}", engines, run + 1, settings.runs));
+        const auto posts = static_cast<double>(batches * kClients * kPostsInBatch);
+        const SharedNode::Took alone = one.work(batches, steps), together = several.work(batches, steps);
+        rates.add(posts / together.seconds);
+        rates.against("one_engine_per_second", posts / alone.seconds);
+        shares.add(together.clients_share);
+    }
+    Row row{.what = "engines",
+            .mode = fmt::format("{} engines: functions of 5 us, in batches of {} clients", engines, kClients),
+            .function = "spin",
+            .size = 8,
+            .fabric = settings.fabric};
+    row.per_second = rates.middle();
+    row.clients_share = shares.middle();
+    rates.tell(row);
+    report.rows.push_back(row);
+}
+
+// One client: both nodes on the same core, in turns.
+void add_one_client(const Settings& settings, unsigned engines, Report& report, Progress& progress) {
+    const Session alone(settings, {.flags = {"--engines", "1"}});
+    const Session several(settings, {.flags = {"--engines", std::to_string(engines)}});
+    Sender of_one(alone, "cached", "increment", 8), of_several(several, "cached", "increment", 8);
+    std::vector<OneWay> all;
+    Runs runs;
+    const std::size_t samples = settings.quick ? 1'000 : settings.fabric == "tcp" ? 20'000 : 200'000;
+    for (unsigned run = 0; run < settings.runs; ++run) {
+        progress.say(fmt::format("engines: 1 and {}, one client, run {} of {}", engines, run + 1, settings.runs));
+        const double theirs = ping_pong(of_one, samples).p50;
+        all.push_back(ping_pong(of_several, samples));
+        runs.add(all.back().p50);
+        runs.against("one_engine_ns", theirs);
+    }
+    Row row{.what = "engines",
+            .mode = fmt::format("{} engines: one client, cached", engines),
+            .function = "increment",
+            .size = 8,
+            .fabric = settings.fabric};
+    row.one_way_ns = middle_of(all);
+    runs.tell(row);
+    report.rows.push_back(row);
+}
+
+}  // namespace
+
+void measure_engines(const Settings& settings, Report& report, Progress& progress) {
+    for (const unsigned engines : settings.engines) {
+        add_short_functions(settings, engines, report, progress);
+        add_one_client(settings, engines, report, progress);
+    }
+}
+
+}  // namespace rove::bench
