@@ -79,6 +79,9 @@ enum class FabricChoice : std::uint8_t { best, shm, tcp, ucx };
 //   frugal    sleeps as soon as there is nothing to do
 enum class Waiting : std::uint8_t { latency, balanced, frugal };
 
+// NodeOptions::engines: as many as pay, which is one for each core that the process may use, and no more than 16.
+inline constexpr unsigned kEnginesAuto = ~0U;
+
 // The constructor of Node checks these: an option outside its choices is `invalid`, and the message lists them.
 struct NodeOptions {
     // The address to listen on: "host:port", "[v6]:port" or "unix:PATH"; port 0 chooses a free one. Loopback only. Empty: a client, to
@@ -100,6 +103,11 @@ struct NodeOptions {
     // one serves, one watches it, and one runs no function, so that replies, time limits and the node's end are handled while all others
     // are in functions. 1: each function runs to its end before the next begins, and nothing else is done in that time.
     unsigned threads = 4;
+    // How many engines serve the node, 1 to 64, or kEnginesAuto. Each is a thread that looks after its own peers: a peer is given to the engine
+    // with the fewest when it is met. So short functions of several peers run at once, on as many cores as there are engines. Each has
+    // `threads` of its own, polls, and sleeps when it is idle; with Waiting::latency each keeps a core busy. What bounds peers and their
+    // calls is said for the node; what bounds calls in flight and results that wait, for each engine.
+    unsigned engines = 1;
     Waiting waiting = Waiting::balanced;
     // The pointer that rove_host_object and Here::host_object return on this node. Not owned.
     void* host_object = nullptr;

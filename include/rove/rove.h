@@ -110,12 +110,16 @@ typedef struct rove_peer_t rove_peer_t; /* owned by its node; valid as long as t
 typedef struct rove_package_t rove_package_t;
 typedef struct rove_call_t rove_call_t;
 
+/* rove_node_options::engines: one for each core that the process may use, and no more than 16. */
+#define ROVE_ENGINES_AUTO (~0U)
+
 typedef struct rove_node_options {
     const char* listen; /* "host:port", "[v6]:port" or "unix:PATH"; NULL: a client */
     const char* join;   /* the address of a node to join; NULL: none */
     const char* fabric; /* "best" (as NULL is), "shm", "tcp" or "ucx" (trusted networks only) */
     void* host_object;  /* what rove_host_object returns to functions that run here; not owned */
     int own_thread;     /* non-zero: threads of the node's own serve it; zero: rove_node_poll and waits do */
+    unsigned engines;   /* threads that poll, each for its own peers: 1 to 64, ROVE_ENGINES_AUTO; 0: one */
 } rove_node_options;
 
 /* Makes a node; `options` may be NULL for a plain client. On success *out is owned by the caller. ROVE_INVALID: an option or

@@ -89,6 +89,7 @@ rove::NodeOptions options_of(const rove_node_options* options) {
     result.join = text(options->join);
     result.host_object = options->host_object;
     result.own_thread = options->own_thread != 0;
+    if (options->engines != 0) result.engines = options->engines;
     const std::string fabric = text(options->fabric);
     if (fabric.empty()) return result;
     const auto* const named = std::ranges::find(rove::kFabricWords, fabric, &rove::FabricWord::word);

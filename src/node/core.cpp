@@ -63,10 +63,9 @@ std::vector<std::unique_ptr<Engine>> NodeCore::make_engines(std::size_t count) {
     return made;
 }
 
-Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric) {
-    Fabrics one;
-    one.push_back(std::move(fabric));
-    return create(std::move(options), std::move(one));
+Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
+    Fabrics named(engines_of(options));
+    return create(std::move(options), std::move(named));
 }
 
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, Fabrics fabrics) {

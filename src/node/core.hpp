@@ -37,10 +37,9 @@ class Control;
 
 class NodeCore final : public std::enable_shared_from_this<NodeCore> {
 public:
-    // Over that fabric; null: over the one that the options name.
-    [[nodiscard]] static Result<std::shared_ptr<NodeCore>> create(NodeOptions options,
-                                                                  std::unique_ptr<fabric::Fabric> fabric = nullptr);
-    // With an engine for each of these.
+    // With as many engines, and over the fabric, as the options say.
+    [[nodiscard]] static Result<std::shared_ptr<NodeCore>> create(NodeOptions options);
+    // With an engine for each of these, whatever the options say. Null: the fabric that the options name.
     using Fabrics = std::vector<std::unique_ptr<fabric::Fabric>>;
     [[nodiscard]] static Result<std::shared_ptr<NodeCore>> create(NodeOptions options, Fabrics fabrics);
     ~NodeCore();

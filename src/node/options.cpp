@@ -1,7 +1,10 @@
 #include "node/options.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
+#include <thread>
 
 namespace rove {
 namespace {
@@ -16,7 +19,24 @@ Status check_choice(std::string_view option, E value, E last, std::string_view c
                 static_cast<unsigned>(value), choices);
 }
 
+unsigned cores_of_process() {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    // Fails where the machine has more cores than fit into this.
+    const int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
+    return cores > 0 ? static_cast<unsigned>(cores) : std::max(1U, std::thread::hardware_concurrency());
+}
+
+bool has_possible_engines(const NodeOptions& options) {
+    return options.engines == kEnginesAuto || (options.engines >= 1 && options.engines <= kEnginesMax);
+}
+
 }  // namespace
+
+unsigned engines_of(const NodeOptions& options) {
+    if (options.engines == kEnginesAuto) return std::min(cores_of_process(), kEnginesAutoMax);
+    return has_possible_engines(options) ? options.engines : 1;
+}
 
 Status check_options(const NodeOptions& options) {
     if (!options.join.empty() && options.listen.empty())
@@ -24,6 +44,9 @@ Status check_options(const NodeOptions& options) {
     if (options.threads < 1 || options.threads > kThreadsMax)
         return fail(ErrorCode::invalid, "option threads is {}: a node has 1 to {} threads of its own", options.threads,
                     kThreadsMax);
+    if (!has_possible_engines(options))
+        return fail(ErrorCode::invalid, "option engines is {}: a node has 1 to {} engines, or auto", options.engines,
+                    kEnginesMax);
     if (std::find(kLogLevels.begin(), kLogLevels.end(), options.log) == kLogLevels.end())
         return fail(ErrorCode::invalid, "option log is '{}', which is none of its choices: {}", options.log,
                     fmt::join(kLogLevels, ", "));

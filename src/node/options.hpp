@@ -29,6 +29,13 @@ inline constexpr auto fabric_words() {
 // Functions that run long at once: each has a thread with a stack of 8 MiB of addresses, 512 MiB together.
 inline constexpr unsigned kThreadsMax = 64;
 
+// Each may have a core of its own, and takes some 1.5 MiB of tables and stacks when it has worked.
+inline constexpr unsigned kEnginesMax = 64;
+// With more, meetings spread peers too thinly to be worth the threads; who has more cores says how many.
+inline constexpr unsigned kEnginesAutoMax = 16;
+// How many engines a node with these options has. 1, where check_options() refuses them.
+[[nodiscard]] unsigned engines_of(const NodeOptions& options);
+
 // Ten years: a longer time counts as this. The clock's time plus four times this does not overflow.
 inline constexpr std::chrono::milliseconds kOptionTimeMax = std::chrono::hours(10 * 366 * 24);
 

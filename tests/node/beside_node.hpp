@@ -23,7 +23,9 @@ class Server {
 public:
     explicit Server(const TestFabric& fabric, const ServerOptions& options = {}) {
         if (fabric.joins_processes()) {
-            process_.emplace(options.command);
+            std::vector<std::string> command = options.command;
+            if (fabric.engines > 1) command.insert(command.end(), {"--engines", std::to_string(fabric.engines)});
+            process_.emplace(command);
             return;
         }
         NodeOptions here{.listen = "127.0.0.1:0"};

@@ -243,7 +243,8 @@ TEST_P(TwoAwayInSeconds, CodeOfNoMeaningDoesNotPartTheMembersThatPassedItOn) {
 // Each question is some bytes, and its answer megabytes: they go as fast as who asks takes them.
 class LargeAnswers : public CodeQuestions {};
 // Not on streams: a socket takes more than this package.
-INSTANTIATE_TEST_SUITE_P(Fabrics, LargeAnswers, testing::Values(kLoopback, kChaos, kChaosAgain, kShm), fabric_name);
+INSTANTIATE_TEST_SUITE_P(Fabrics, LargeAnswers, testing::Values(kLoopback, kChaos, kChaosOfTwoEngines, kShm),
+                         fabric_name);
 
 TEST_P(LargeAnswers, WhoAsksAgainAndAgainHasNoMoreWaitingThanOnePiece) {
     constexpr int kQuestions = 32;

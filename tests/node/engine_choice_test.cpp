@@ -2,6 +2,7 @@
 #include "node/engine_choice.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 
@@ -41,6 +42,19 @@ protected:
     Engine& second_ = *node_->engines()[1];
     EngineChoice choice_{node_->engines()};
 };
+
+TEST(NodeOptionsEngines, SayHowManyThereAre) {
+    for (const unsigned engines : {1U, 2U, 5U}) {
+        const auto node = lent_node({.engines = engines});
+        EXPECT_EQ(node->engines().size(), engines);
+    }
+    cpu_set_t allowed;
+    ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    EXPECT_EQ(lent_node({.engines = kEnginesAuto})->engines().size(), std::min(CPU_COUNT(&allowed), 16));
+    for (const unsigned engines : {0U, 65U})
+        EXPECT_EQ(NodeCore::create({.engines = engines}).error().message().substr(0, 17),
+                  fmt::format("option engines is"));
+}
 
 TEST_F(EngineChoiceTest, MeetingsThatAreUnderWayCountAsPeers) {
     EXPECT_EQ(choice_.choose(nullptr, kNoNode).peers, &first_.peers());

@@ -40,9 +40,11 @@ Result<std::unique_ptr<fabric::Fabric>> open_chaos_that_cuts() {
 }
 
 Node TestFabric::start(NodeOptions options) const {
+    if (options.engines == 1) options.engines = engines;
     if (joins_processes()) return Node(std::move(options));
-    auto fabric = value_or_throw(opens_in_test());
-    return detail::Inside::node(value_or_throw(NodeCore::create(std::move(options), std::move(fabric))));
+    NodeCore::Fabrics fabrics;
+    for (unsigned i = 0; i < options.engines; ++i) fabrics.push_back(value_or_throw(opens_in_test()));
+    return detail::Inside::node(value_or_throw(NodeCore::create(std::move(options), std::move(fabrics))));
 }
 
 }  // namespace rove::test

@@ -29,6 +29,7 @@ struct TestFabric {
     std::string_view lane;                             // what Peer::lane() says of it
     FabricChoice choice = FabricChoice::best;          // of those that programs can choose …
     decltype(&open_loopback) opens_in_test = nullptr;  // … or one of the tests' own
+    unsigned engines = 1;                              // of each node
 
     constexpr operator FabricChoice() const {
         return choice;
@@ -44,18 +45,22 @@ inline void PrintTo(const TestFabric& fabric, std::ostream* out) {
 
 inline constexpr TestFabric kLoopback{.name = "loopback", .lane = "direct", .opens_in_test = &open_loopback};
 inline constexpr TestFabric kChaos{.name = "chaos", .lane = "message", .opens_in_test = &open_chaos<0>};
-inline constexpr TestFabric kChaosAgain{.name = "chaos_again", .lane = "message", .opens_in_test = &open_chaos<1>};
-inline constexpr TestFabric kChaosOnceMore{
-    .name = "chaos_once_more", .lane = "message", .opens_in_test = &open_chaos<2>};
+inline constexpr TestFabric kChaosOfTwoEngines{
+    .name = "chaos_2_engines", .lane = "message", .opens_in_test = &open_chaos<1>, .engines = 2};
+inline constexpr TestFabric kChaosOfFourEngines{
+    .name = "chaos_4_engines", .lane = "message", .opens_in_test = &open_chaos<2>, .engines = 4};
 inline constexpr TestFabric kChaosThatCuts{
     .name = "chaos_that_cuts", .lane = "message", .opens_in_test = &open_chaos_that_cuts};
 inline constexpr TestFabric kShm{.name = "shm", .lane = "direct", .choice = FabricChoice::shm};
+inline constexpr TestFabric kShmOfTwoEngines{
+    .name = "shm_2_engines", .lane = "direct", .choice = FabricChoice::shm, .engines = 2};
 inline constexpr TestFabric kTcp{.name = "tcp", .lane = "message", .choice = FabricChoice::tcp};
 inline constexpr TestFabric kUcx{.name = "ucx", .lane = "direct", .choice = FabricChoice::ucx};
 
 // The rule: a suite that says how nodes or typed calls behave runs on all of these (ROVE_ON_FABRICS). One with another list says beside it
 // which property of those fabrics it needs, or that its tests take seconds. Not kChaosThatCuts: there a call may end as disconnected.
-inline constexpr std::array kFabrics{kLoopback, kChaos, kChaosAgain, kChaosOnceMore, kShm, kTcp};
+inline constexpr std::array kFabrics{kLoopback,        kChaos, kChaosOfTwoEngines, kChaosOfFourEngines, kShm,
+                                     kShmOfTwoEngines, kTcp};
 // For tests that take seconds, mostly because they wait for a bound of time. Their seed is another one in each run of the tests.
 inline constexpr std::array kFabricsWithOneSeed{kLoopback, kChaos, kShm, kTcp};
 // For what nodes do only where the sender writes into the receiver's memory itself.

@@ -302,6 +302,21 @@ struct Freed {
     }
 };
 
+TEST(OptionsInC, SayHowManyEngines) {
+    for (const unsigned engines : {0U, 1U, 3U, ROVE_ENGINES_AUTO}) {
+        Freed made;
+        rove_node_options options{};
+        options.own_thread = 1;
+        options.engines = engines;
+        EXPECT_EQ(rove_node_create(&options, &made.node), ROVE_OK) << rove_error_message();
+    }
+    rove_node_options options{};
+    options.engines = 65;
+    rove_node_t* none = nullptr;
+    EXPECT_EQ(rove_node_create(&options, &none), ROVE_INVALID);
+    EXPECT_NE(std::string(rove_error_message()).find("a node has 1 to 64 engines"), std::string::npos);
+}
+
 TEST(LimitsInC, BoundEachCallOfAPeer) {
     NodeProcess server;
     Freed made;

@@ -134,6 +134,14 @@ TEST_F(CommandTest, AFlagOutsideItsChoicesIsToldInTheWordsOfNodeOptions) {
     EXPECT_EQ(none.status, 2) << none.out;
     EXPECT_NE(none.out.find("option threads is 0: a node has 1 to 64 threads of its own"), std::string::npos)
         << none.out;
+    for (const char* const engines : {"0", "65"}) {
+        const Ran wrong = rove({"node", "--listen", "127.0.0.1:0", "--engines", engines});
+        EXPECT_EQ(wrong.status, 2) << wrong.out;
+        EXPECT_NE(wrong.out.find("a node has 1 to 64 engines, or auto"), std::string::npos) << wrong.out;
+    }
+    const Ran word = rove({"node", "--listen", "127.0.0.1:0", "--engines", "two"});
+    EXPECT_EQ(word.status, 2) << word.out;
+    EXPECT_NE(word.out.find("'two' is no number of engines, and not 'auto'"), std::string::npos) << word.out;
 }
 
 TEST_F(CommandTest, HelpSpeaksOfCalls) {

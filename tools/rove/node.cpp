@@ -32,6 +32,17 @@ struct Arguments {
 const std::map<std::string, Waiting> kWaiting{
     {"latency", Waiting::latency}, {"balanced", Waiting::balanced}, {"frugal", Waiting::frugal}};
 
+// A number, or a word in place of NodeOptions' own.
+CLI::Validator number_or_auto() {
+    return {[](std::string& text) -> std::string {
+                unsigned count = 0;
+                if (text == "auto") text = std::to_string(kEnginesAuto);
+                if (CLI::detail::lexical_cast(text, count)) return "";
+                return fmt::format("'{}' is no number of engines, and not 'auto'", text);
+            },
+            ""};
+}
+
 constexpr std::uint64_t kPackagesMax = std::uint64_t{1} << 24U;  // 16 million
 constexpr std::uint64_t kCodeMibMax = std::uint64_t{1} << 24U;   // 16 TiB
 
@@ -90,6 +101,12 @@ void add_node(CLI::App& app) {
             "--threads", arguments->options.threads,
             "functions that run long at once, 1 to 64 (1: each function runs to its end before the next begins)")
         ->capture_default_str();
+    command
+        ->add_option("--engines", arguments->options.engines,
+                     "threads that poll, each for the peers that it has been given, 1 to 64; each has --threads of its "
+                     "own. auto: one for each core that the process may use, and no more than 16")
+        ->transform(number_or_auto())
+        ->option_text("N|auto [1]");
     command
         ->add_option("--grace", arguments->grace_seconds,
                      "seconds that functions have to return after SIGTERM; those that have not are left to themselves")
