@@ -74,6 +74,7 @@ Json Report::json() const {
     json["machine"] = {{"cpu", cpu_name()}, {"cores", sysconf(_SC_NPROCESSORS_ONLN)}, {"kernel", kernel_name()}};
     json["versions"] = {{"rove", ROVE_VERSION}, {"ucx", ucx_version()}, {"llvm", ROVE_LLVM_VERSION}};
     json["command"] = command;
+    if (!against_command.empty()) json["against_command"] = against_command;
     json["rows"] = Json::array();
     for (const Row& row : rows) json["rows"].push_back(json_of(row));
     if (!notes.empty()) json["notes"] = notes;

@@ -32,6 +32,7 @@ struct Row {
 
 struct Report {
     std::string command;
+    std::string against_command;  // the user's yardstick; empty: none
     std::vector<Row> rows;
     std::vector<std::string> notes;  // what could not be measured, and why
     [[nodiscard]] nlohmann::ordered_json json() const;

@@ -1,10 +1,15 @@
 // rove bench: Rove and its yardsticks, side by side in one run.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <map>
 
+#include "bench/against_command.hpp"
 #include "bench/idle_peers.hpp"
 #include "bench/shapes.hpp"
 #include "commands.hpp"
@@ -32,6 +37,9 @@ const std::map<std::string, std::function<void(const Settings&, Report&, Progres
     {"latency", bench::measure_latency}, {"rate", bench::measure_rate},   {"bandwidth", bench::measure_bandwidth},
     {"arrival", bench::measure_arrival}, {"crowd", bench::measure_crowd}, {"wake", bench::measure_wake},
     {"idle", bench::measure_idle},       {"api", bench::measure_api}};
+
+// The shapes that have a figure to compare with that of a user's command.
+const std::vector<std::string> kShapesWithCommand{"latency", "rate", "arrival"};
 
 // Everything that docs/performance.md reports.
 void measure_tables(Settings settings, Report& report, Progress& progress) {
@@ -65,6 +73,14 @@ void write(const std::string& path, const std::string& text) {
     if (!file.flush()) throw Error(ErrorCode::invalid, "cannot write " + path);
 }
 
+// A command that a shape does not run would be left out in silence.
+void check_usage(const Arguments& arguments) {
+    const bool runs_it = std::ranges::find(kShapesWithCommand, arguments.shape) != kShapesWithCommand.end();
+    if (arguments.settings.against_command.empty() || runs_it) return;
+    throw CLI::ValidationError("--against-command", fmt::format("of {} only, not of {}",
+                                                                fmt::join(kShapesWithCommand, ", "), arguments.shape));
+}
+
 // Checked before minutes of measuring, not after them.
 void check_what_is_needed(const Arguments& arguments) {
     const Settings& settings = arguments.settings;
@@ -88,6 +104,7 @@ void check_what_is_needed(const Arguments& arguments) {
 }
 
 void run_bench(Arguments& arguments) {
+    check_usage(arguments);
     Settings& settings = arguments.settings;
     settings.rove = std::filesystem::read_symlink("/proc/self/exe");
     const std::filesystem::path prefix = settings.rove.parent_path().parent_path();
@@ -97,6 +114,7 @@ void run_bench(Arguments& arguments) {
     settings.against_ucx = arguments.against == "ucx";
     Report report;
     report.command = "rove bench " + arguments.shape;
+    report.against_command = settings.against_command;
     {
         const toolchain::Interruptible ends_in_order;  // the folders of both sides are removed
         Progress progress;
@@ -144,6 +162,16 @@ void add_bench(CLI::App& app) {
         ->capture_default_str();
     command->add_option("--against", arguments->against, "ucx: run ucx_perftest in turns with Rove, and give ratios")
         ->check(CLI::IsMember({"ucx"}));
+    command
+        ->add_option(
+            "--against-command", settings.against_command,
+            fmt::format(
+                "latency, rate, arrival: run this command (by sh) in turns with Rove, on both cores, and give the "
+                "ratios. It prints a line: latency, {0}=NUMBER, half a round trip; rate, {1}=NUMBER; arrival, "
+                "{2}=NUMBER, a first call over a later one. It may "
+                "take {3} s each time (docs/bench.md)",
+                bench::kMedianKey, bench::kRateKey, bench::kFirstCallKey, bench::kCommandTimeMax.count()))
+        ->check([](const std::string& text) { return text.empty() ? "it is empty" : ""; });
     command->add_option("--runs", settings.runs, "windows of each; figures are medians over them")
         ->check(CLI::Range(1U, 1000U))
         ->capture_default_str();
