@@ -15,7 +15,7 @@ struct Settings {
     std::vector<std::size_t> sizes;  // empty: the shape's own
     std::string fabric = "shm";
     bool against_ucx = false;
-    std::string against_command;  // latency, rate, arrival: the user's yardstick; empty: none
+    std::string against_command;  // latency, rate, arrival, api: the user's yardstick; empty: none
     unsigned runs = 5;
     bool stress = false;             // latency: while stress-ng works on memory on both cores
     std::vector<std::size_t> peers;  // idle: how many; empty: the shape's own

@@ -39,7 +39,7 @@ const std::map<std::string, std::function<void(const Settings&, Report&, Progres
     {"idle", bench::measure_idle},       {"api", bench::measure_api}};
 
 // The shapes that have a figure to compare with that of a user's command.
-const std::vector<std::string> kShapesWithCommand{"latency", "rate", "arrival"};
+const std::vector<std::string> kShapesWithCommand{"latency", "rate", "arrival", "api"};
 
 // Everything that docs/performance.md reports.
 void measure_tables(Settings settings, Report& report, Progress& progress) {
@@ -166,9 +166,9 @@ void add_bench(CLI::App& app) {
         ->add_option(
             "--against-command", settings.against_command,
             fmt::format(
-                "latency, rate, arrival: run this command (by sh) in turns with Rove, on both cores, and give the "
+                "latency, rate, arrival, api: run this command (by sh) in turns with Rove, on both cores, and give the "
                 "ratios. It prints a line: latency, {0}=NUMBER, half a round trip; rate, {1}=NUMBER; arrival, "
-                "{2}=NUMBER, a first call over a later one. It may "
+                "{2}=NUMBER, a first call over a later one; api, {0}=NUMBER, all of an empty synchronous call. It may "
                 "take {3} s each time (docs/bench.md)",
                 bench::kMedianKey, bench::kRateKey, bench::kFirstCallKey, bench::kCommandTimeMax.count()))
         ->check([](const std::string& text) { return text.empty() ? "it is empty" : ""; });
