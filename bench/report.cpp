@@ -30,6 +30,8 @@ Json json_of(const Row& row) {
     put("core_share", row.core_share);
     put("wakes_per_second", row.wakes_per_second);
     if (row.peers) json["peers"] = *row.peers;
+    if (row.threads) json["threads"] = *row.threads;
+    put("slowest_to_mean", row.slowest_to_mean);
     put("bytes_per_peer", row.bytes_per_peer);
     put("descriptors_per_peer", row.descriptors_per_peer);
     put("seconds", row.seconds);
@@ -56,7 +58,10 @@ std::string ours(const Row& row) {
     if (row.seconds) return fmt::format("{:.3f} s", *row.seconds);
     if (row.bytes_per_second && (row.what == "bandwidth" || !row.per_second))
         return figure(*row.bytes_per_second) + "B/s";
-    if (row.per_second) return figure(*row.per_second) + "/s";
+    if (row.per_second)
+        return figure(*row.per_second) + "/s" +
+               (row.slowest_to_mean ? fmt::format(", the slowest thread {:.2f} of the mean", *row.slowest_to_mean)
+                                    : "");
     if (row.core_share)
         return fmt::format("{:.2f} % of a core", 100 * *row.core_share) +
                (row.wakes_per_second ? fmt::format(", {:.1f} wake-ups/s", *row.wakes_per_second) : "");

@@ -14,7 +14,7 @@ struct OneWay {  // ns; of one run the percentiles over its samples, of a row th
 };
 
 struct Row {
-    std::string what;  // latency, rate, bandwidth, arrival, wake, idle
+    std::string what;  // latency, rate, bandwidth, arrival, wake, threads, idle
     std::string mode;  // deliver, resident, cached, inline; arrival: the form
     std::string function;
     std::size_t size = 0;  // payload bytes
@@ -25,7 +25,9 @@ struct Row {
     std::optional<double> wakes_per_second;  // idle: of the node's threads, while nothing arrives
     std::optional<std::size_t> peers;        // idle: how many
     std::optional<double> bytes_per_peer, descriptors_per_peer;  // idle
-    std::optional<double> seconds;                               // idle: until all had met the node
+    std::optional<std::size_t> threads;                          // threads: how many call
+    std::optional<double> slowest_to_mean;  // threads: calls of the slowest thread by the mean of all
+    std::optional<double> seconds;          // idle: until all had met the node
     std::map<std::string, double> against;
     std::map<std::string, double> ratio;  // medians over the runs of ours / theirs in the same run
 };

@@ -287,7 +287,7 @@ void measure_arrival(const Settings& settings, Report& report, Progress& progres
     const ArrivingPackages packages =
         build_arriving(settings, scratch, std::max(settings.quick ? 2U : 20U, rounds), progress);
     for (const Forms form : {Forms::image, Forms::bitcode}) {
-        const Session session(settings, {}, form);
+        const Session session(settings, {.forms = form});
         std::this_thread::sleep_for(milliseconds(500));  // the node opens its compiler when it starts
         FirstCalls all;
         Runs runs;

@@ -158,6 +158,38 @@ TEST(Bench, ArrivalAndWake) {
     EXPECT_TRUE(wake.at("rows")[1].at("against").contains("kernel_wake_ns"));
 }
 
+// Each number of threads is compared with one, and none of them has made more than its part of the calls.
+void expect_threads(const json& rows, const std::vector<std::size_t>& counts, const std::string& fabric,
+                    const std::string& ending) {
+    ASSERT_EQ(rows.size(), 2 * counts.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::size_t threads = counts[i % counts.size()];
+        const json& row = rows[i];
+        EXPECT_EQ(row.at("what"), "threads");
+        EXPECT_EQ(row.at("mode"),
+                  std::to_string(threads) + (i < counts.size() ? " on one core" : " on both cores") + ending);
+        EXPECT_EQ(row.at("threads"), threads);
+        EXPECT_EQ(row.at("fabric"), fabric);
+        EXPECT_EQ(row.at("size"), 8);
+        EXPECT_GT(row.at("per_second").get<double>(), 0) << row;
+        expect_compared(row, threads == 1 ? std::set<std::string>() : std::set<std::string>{"one_thread_per_second"});
+        EXPECT_EQ(row.contains("slowest_to_mean"), threads > 1) << row;
+        EXPECT_GE(row.value("slowest_to_mean", 0.0), 0) << row;
+        EXPECT_LE(row.value("slowest_to_mean", 0.0), 1) << row;
+    }
+}
+
+TEST(Bench, Threads) {
+    for (const char* fabric : {"shm", "tcp"}) {
+        SCOPED_TRACE(fabric);
+        const json report = measure({"threads", "--fabric", fabric});
+        EXPECT_EQ(report.at("command"), "rove bench threads");
+        expect_threads(report.at("rows"), {1, 2, 4, 8}, fabric, "");
+    }
+    const json served = measure({"threads", "--threads", "3,1", "--own-thread"});
+    expect_threads(served.at("rows"), {3, 1}, "shm", ", node with own threads");
+}
+
 // What is said of peers that do nothing. How much they cost is not asked; but each figure is one peer's, and every peer has met the node.
 void expect_idle(const json& rows, std::size_t peers, const std::string& fabric) {
     std::map<std::string, json> found;
@@ -378,6 +410,9 @@ TEST(Bench, WrongUsageSaysSo) {
                                                           {"latency", "--against-command"},
                                                           {"bandwidth", "--against-command", "echo per_second=1"},
                                                           {"tables", "--against-command", "echo per_second=1"},
+                                                          {"threads", "--threads", "0"},
+                                                          {"threads", "--threads", "257"},
+                                                          {"threads", "--threads", "many"},
                                                           {"idle", "--peers", "1024"},
                                                           {"idle", "--peers", "many"},
                                                           {"idle", "--quiet-ms", "-1"},

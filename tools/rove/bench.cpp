@@ -24,6 +24,9 @@ using bench::Progress;
 using bench::Report;
 using bench::Settings;
 
+// Threads that call: far more than have something to do on two cores.
+constexpr std::size_t kCallersMax = 256;
+
 // In place of a file's name.
 constexpr const char* kStdout = "-";
 
@@ -36,7 +39,7 @@ struct Arguments {
 const std::map<std::string, std::function<void(const Settings&, Report&, Progress&)>> kShapes{
     {"latency", bench::measure_latency}, {"rate", bench::measure_rate},   {"bandwidth", bench::measure_bandwidth},
     {"arrival", bench::measure_arrival}, {"crowd", bench::measure_crowd}, {"wake", bench::measure_wake},
-    {"idle", bench::measure_idle},       {"api", bench::measure_api}};
+    {"idle", bench::measure_idle},       {"api", bench::measure_api},     {"threads", bench::measure_threads}};
 
 // The shapes that have a figure to compare with that of a user's command.
 const std::vector<std::string> kShapesWithCommand{"latency", "rate", "arrival", "api"};
@@ -63,6 +66,8 @@ void measure_tables(Settings settings, Report& report, Progress& progress) {
     bench::measure_rate(set("tcp", "increment", {"cached"}, {8}), report, progress);
     bench::measure_wake(set("shm", "increment", {"cached"}, {8}), report, progress);
     bench::measure_crowd(settings, report, progress);
+    bench::measure_threads(set("shm", "increment", {"cached"}, {8}), report, progress);
+    bench::measure_threads(set("tcp", "increment", {"cached"}, {8}), report, progress);
     bench::measure_api(set("shm", "", {}, {}), report, progress);
 }
 
@@ -139,10 +144,12 @@ void add_bench(CLI::App& app) {
         ->add_option(
             "SHAPE", arguments->shape,
             "latency: half a round trip; rate: posts, run; bandwidth: the same with large payloads; arrival: first "
-            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; idle: what peers cost that do "
+            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; threads: those of one program, "
+            "which call one peer; idle: what peers cost that do "
             "nothing; api: typed calls and buffers; tables: all of docs/performance.md but idle")
         ->required()
-        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "idle", "api", "tables"}));
+        ->check(CLI::IsMember(
+            {"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "idle", "api", "threads", "tables"}));
     command
         ->add_option(
             "--mode", settings.modes,
@@ -187,6 +194,15 @@ void add_bench(CLI::App& app) {
         ->add_option("--quiet-ms", settings.quiet_ms, "idle: how long peers have done nothing before they are measured")
         ->check(CLI::Range(0U, 600'000U))
         ->capture_default_str();
+    command
+        ->add_option(
+            "--threads", settings.threads,
+            "threads: how many call (1,2,4,8). Several: separated by commas; one is always measured beside them")
+        ->delimiter(',')
+        ->check(CLI::Range(std::size_t{1}, kCallersMax));
+    command->add_flag(
+        "--own-thread", settings.own_thread,
+        "threads: the program's node has threads of its own, as by default; otherwise those that wait serve it");
     command->add_flag("--stress", settings.stress, "latency: while `stress-ng --vm 2` works on memory on both cores");
     command->add_flag("--quick", settings.quick,
                       "short runs, whose figures mean little, to check that everything works");
