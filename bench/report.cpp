@@ -31,6 +31,8 @@ Json json_of(const Row& row) {
     put("clients_share", row.clients_share);
     put("wakes_per_second", row.wakes_per_second);
     if (row.peers) json["peers"] = *row.peers;
+    if (row.threads) json["threads"] = *row.threads;
+    put("slowest_to_mean", row.slowest_to_mean);
     put("bytes_per_peer", row.bytes_per_peer);
     put("descriptors_per_peer", row.descriptors_per_peer);
     put("seconds", row.seconds);
@@ -59,7 +61,9 @@ std::string ours(const Row& row) {
         return figure(*row.bytes_per_second) + "B/s";
     if (row.per_second)
         return figure(*row.per_second) + "/s" +
-               (row.clients_share ? fmt::format(", clients {:.0f} % of a core", 100 * *row.clients_share) : "");
+               (row.clients_share ? fmt::format(", clients {:.0f} % of a core", 100 * *row.clients_share) : "") +
+               (row.slowest_to_mean ? fmt::format(", the slowest thread {:.2f} of the mean", *row.slowest_to_mean)
+                                    : "");
     if (row.core_share)
         return fmt::format("{:.2f} % of a core", 100 * *row.core_share) +
                (row.wakes_per_second ? fmt::format(", {:.1f} wake-ups/s", *row.wakes_per_second) : "");
@@ -77,6 +81,7 @@ Json Report::json() const {
     json["machine"] = {{"cpu", cpu_name()}, {"cores", sysconf(_SC_NPROCESSORS_ONLN)}, {"kernel", kernel_name()}};
     json["versions"] = {{"rove", ROVE_VERSION}, {"ucx", ucx_version()}, {"llvm", ROVE_LLVM_VERSION}};
     json["command"] = command;
+    if (!against_command.empty()) json["against_command"] = against_command;
     json["rows"] = Json::array();
     for (const Row& row : rows) json["rows"].push_back(json_of(row));
     if (!notes.empty()) json["notes"] = notes;

@@ -14,7 +14,7 @@ struct OneWay {  // ns; of one run the percentiles over its samples, of a row th
 };
 
 struct Row {
-    std::string what;  // latency, rate, bandwidth, arrival, wake, engines, idle
+    std::string what;  // latency, rate, bandwidth, arrival, wake, engines, threads, idle
     std::string mode;  // deliver, resident, cached, inline; arrival: the form
     std::string function;
     std::size_t size = 0;  // payload bytes
@@ -26,13 +26,16 @@ struct Row {
     std::optional<double> clients_share;     // engines: of one core, by all clients together
     std::optional<std::size_t> peers;        // idle: how many
     std::optional<double> bytes_per_peer, descriptors_per_peer;  // idle
-    std::optional<double> seconds;                               // idle: until all had met the node
+    std::optional<std::size_t> threads;                          // threads: how many call
+    std::optional<double> slowest_to_mean;  // threads: calls of the slowest thread by the mean of all
+    std::optional<double> seconds;          // idle: until all had met the node
     std::map<std::string, double> against;
     std::map<std::string, double> ratio;  // medians over the runs of ours / theirs in the same run
 };
 
 struct Report {
     std::string command;
+    std::string against_command;  // the user's yardstick; empty: none
     std::vector<Row> rows;
     std::vector<std::string> notes;  // what could not be measured, and why
     [[nodiscard]] nlohmann::ordered_json json() const;

@@ -18,18 +18,18 @@ FabricChoice fabric_of(const Settings& settings) {
     return settings.fabric == "tcp" ? FabricChoice::tcp : FabricChoice::shm;
 }
 
-Session::Session(const Settings& settings, const NodeSide& side, Forms forms)
+Session::Session(const Settings& settings, const Sides& sides)
     : settings_(settings), cores_(choose_cores()), cookie_((scratch_.path() / "cookie").string()) {
     std::vector<std::string> command = {settings.rove,   "node",     "--listen", "127.0.0.1:0", "--fabric",
                                         settings.fabric, "--cookie", cookie_,    "--log",       "off"};
-    command.insert(command.end(), side.flags.begin(), side.flags.end());
-    if (side.preload) {
+    command.insert(command.end(), sides.flags.begin(), sides.flags.end());
+    if (sides.preload) {
         for (const char* name : {"bench_table", "increment", "indirect_put", "sum"})
             fs::copy(settings.packages / (std::string(name) + ".rove"), scratch_.path());
         command.insert(command.end(), {"--packages", scratch_.path()});
     }
     const std::string errors = scratch_.path() / "node-says";
-    node_ = value_or_throw(start_side(command, cores_.node, {}, errors));
+    node_ = value_or_throw(start_side(command, sides.both_cores ? kAnyCore : cores_.node, {}, errors));
     const std::string line = node_.read_line();
     if (!line.starts_with("listening ")) {
         std::ifstream said(errors);
@@ -37,12 +37,12 @@ Session::Session(const Settings& settings, const NodeSide& side, Forms forms)
                     "the benchmark's node did not start: " + std::string((std::istreambuf_iterator<char>(said)), {}));
     }
     address_ = line.substr(10);
-    pin_to(cores_.client);
+    pin_to(sides.both_cores ? kAnyCore : cores_.client);
     NodeOptions options;
     options.fabric = fabric_of(settings);
-    options.own_thread = false;
+    options.own_thread = sides.own_thread;
     options.cookie = cookie_;
-    options.forms = forms;
+    options.forms = sides.forms;
     client_ = std::make_unique<Node>(options);
     peer_ = std::make_unique<Peer>(client_->connect(address_));
 }

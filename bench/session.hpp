@@ -13,9 +13,12 @@
 
 namespace rove::bench {
 
-struct NodeSide {
-    std::vector<std::string> flags;
-    bool preload = false;
+struct Sides {
+    std::vector<std::string> flags;  // the node's
+    bool preload = false;            // the node has all functions from the start
+    Forms forms = Forms::both;       // in which the client sends them
+    bool own_thread = false;         // the client's node has threads of its own
+    bool both_cores = false;         // either side may use both cores; otherwise each has its own
 };
 
 [[nodiscard]] FabricChoice fabric_of(const Settings& settings);
@@ -23,7 +26,7 @@ struct NodeSide {
 // A node of its own and a client of it.
 class Session {
 public:
-    Session(const Settings& settings, const NodeSide& side, Forms forms = Forms::both);
+    Session(const Settings& settings, const Sides& sides);
 
     [[nodiscard]] const Peer& peer() const { return *peer_; }
     [[nodiscard]] const Cores& cores() const { return cores_; }

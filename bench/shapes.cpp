@@ -9,6 +9,7 @@
 #include <functional>
 #include <thread>
 
+#include "bench/against_command.hpp"
 #include "bench/machine.hpp"
 #include "bench/runs.hpp"
 #include "bench/session.hpp"
@@ -114,6 +115,7 @@ void flood(const Settings& settings, const Flood& flood, std::size_t size, const
     for (unsigned run = 0; run < settings.runs; ++run) {
         progress.say(fmt::format("{} {} {} {} bytes: run {} of {}", flood.what, mode, settings.function, size, run + 1,
                                  settings.runs));
+        const std::optional<double> command = command_figure(settings, kRateKey, sender.size());
         const double ring = raw_ring_per_second(session.cores(), work, sender.size(), flood.posts);
         proof.expect(0);
         const double seconds =
@@ -121,6 +123,7 @@ void flood(const Settings& settings, const Flood& flood, std::size_t size, const
         proof.expect(flood.posts + 1);
         runs.add(static_cast<double>(flood.posts) / seconds);
         runs.against("raw_ring_per_second", ring);
+        if (command) runs.against("command_per_second", *command);
         if (!settings.against_ucx) continue;
         measure_ucx(
             settings, session, "ucp_am_bw", size,
@@ -172,10 +175,12 @@ void measure_latency(const Settings& settings, Report& report, Progress& progres
             for (unsigned run = 0; run < settings.runs; ++run) {
                 progress.say(fmt::format("latency {} {} {} bytes: run {} of {}", mode, settings.function, size, run + 1,
                                          settings.runs));
+                const std::optional<double> command = command_figure(settings, kMedianKey, sender.size());
                 const double line = cache_line_ns(session.cores());
                 all.push_back(ping_pong(sender, samples));
                 runs.add(all.back().p50);
                 runs.against("cache_line_ns", line);
+                if (command) runs.against("command_ns", *command);
                 if (!settings.against_ucx) continue;
                 for (const char* test : {"ucp_put_lat", "ucp_am_lat"})
                     if (settings.fabric == "shm" || test == std::string("ucp_am_lat"))
@@ -216,13 +221,31 @@ void measure_bandwidth(const Settings& settings, Report& report, Progress& progr
         }
 }
 
-// The first call of a function that the node has never seen, over one that is cached; and the first call of another function
-// of a package that it has.
-void measure_arrival(const Settings& settings, Report& report, Progress& progress) {
-    const unsigned packages = settings.quick ? 2 : 20;
-    const Scratch scratch;
+namespace {
+
+// What single calls took, ns.
+struct FirstCalls {
+    std::vector<double> first, second_function, cached;
+
+    void add(const FirstCalls& others) {
+        for (auto of : {&FirstCalls::first, &FirstCalls::second_function, &FirstCalls::cached})
+            (this->*of).insert((this->*of).end(), (others.*of).begin(), (others.*of).end());
+    }
+    // Each of these calls, over a cached one.
+    [[nodiscard]] std::vector<double> over_cached(std::vector<double> FirstCalls::* of) const {
+        std::vector<double> ns = this->*of;
+        for (double& each : ns) each -= median(cached);
+        return ns;
+    }
+};
+
+struct ArrivingPackages {
+    std::vector<Package> increments, sums;
+};
+
+ArrivingPackages build_arriving(const Settings& settings, const Scratch& scratch, unsigned count, Progress& progress) {
     const auto build = [&](const std::string& source, unsigned number) {
-        progress.say(fmt::format("arrival: building package {} {} of {}", source, number + 1, packages));
+        progress.say(fmt::format("arrival: building package {} {} of {}", source, number + 1, count));
         toolchain::BuildOptions options{.source = settings.sources / source / (source + ".c"),
                                         .output = scratch.path() / fmt::format("{}_{}.rove", source, number),
                                         .name = fmt::format("{}_{}", source, number)};
@@ -230,37 +253,64 @@ void measure_arrival(const Settings& settings, Report& report, Progress& progres
         if (const Status done = toolchain::build(options); !done) throw Error(done.error());
         return Package::open(options.output);
     };
-    std::vector<Package> increments, sums;
-    for (unsigned i = 0; i < packages; ++i) {
-        increments.push_back(build("increment", i));
-        sums.push_back(build("sum", i));
+    ArrivingPackages built;
+    for (unsigned i = 0; i < count; ++i) {
+        built.increments.push_back(build("increment", i));
+        built.sums.push_back(build("sum", i));
     }
+    return built;
+}
+
+// With every `step`th package, from `begin`.
+FirstCalls call_first(const Peer& peer, const ArrivingPackages& packages, unsigned begin, unsigned step) {
+    for (int i = 0; i < 1000; ++i)
+        (void)peer.ping().get();  // the node is awake: the shape wake measures what waking costs
+    FirstCalls ns;
+    for (unsigned i = begin; i < packages.sums.size(); i += step) {
+        const Entry increment = packages.increments[i].entry("increment");
+        ns.first.push_back(timed_call(peer, increment));
+        for (int repeat = 0; repeat < 200; ++repeat) ns.cached.push_back(timed_call(peer, increment));
+        (void)timed_call(peer, packages.sums[i].entry("sum"));
+        ns.second_function.push_back(timed_call(peer, packages.sums[i].entry("sums")));
+    }
+    return ns;
+}
+
+}  // namespace
+
+// The first call of a function that the node has never seen, over one that is cached; and the first call of another function
+// of a package that it has.
+void measure_arrival(const Settings& settings, Report& report, Progress& progress) {
+    // The packages of one round cannot be sent for the first time in another.
+    const unsigned rounds = settings.against_command.empty() ? 1 : settings.runs;
+    const Scratch scratch;
+    const ArrivingPackages packages =
+        build_arriving(settings, scratch, std::max(settings.quick ? 2U : 20U, rounds), progress);
     for (const Forms form : {Forms::image, Forms::bitcode}) {
-        const Session session(settings, {}, form);
-        const Peer& peer = session.peer();
+        const Session session(settings, {.forms = form});
         std::this_thread::sleep_for(milliseconds(500));  // the node opens its compiler when it starts
-        std::vector<double> first, second_function, cached;
-        for (unsigned i = 0; i < packages; ++i) {
-            first.push_back(timed_call(peer, increments[i].entry("increment")));
-            for (int repeat = 0; repeat < 200; ++repeat)
-                cached.push_back(timed_call(peer, increments[i].entry("increment")));
-            (void)timed_call(peer, sums[i].entry("sum"));
-            second_function.push_back(timed_call(peer, sums[i].entry("sums")));
+        FirstCalls all;
+        Runs runs;
+        for (unsigned round = 0; round < rounds; ++round) {
+            const std::optional<double> command = command_figure(settings, kFirstCallKey, 8);
+            const FirstCalls ns = call_first(session.peer(), packages, round, rounds);
+            runs.add(median(ns.over_cached(&FirstCalls::first)));
+            if (command) runs.against("command_ns", *command);
+            all.add(ns);
         }
-        const double usual = median(cached);
-        const auto over_usual = [usual](std::vector<double> ns) {
-            for (double& value : ns) value -= usual;
-            return ns;
-        };
-        const auto add = [&](const std::string& what, const std::string& function, std::vector<double> ns) {
+        const auto add = [&](const std::string& what, const std::string& function, std::vector<double> ns) -> Row& {
             const std::string name = form == Forms::image ? "image: " : "bitcode: ";
-            Row row{.what = "arrival", .mode = name + what, .function = function, .size = 8, .fabric = settings.fabric};
-            row.one_way_ns = summary(std::move(ns));
-            report.rows.push_back(row);
+            report.rows.push_back({.what = "arrival",
+                                   .mode = name + what,
+                                   .function = function,
+                                   .size = 8,
+                                   .fabric = settings.fabric,
+                                   .one_way_ns = summary(std::move(ns))});
+            return report.rows.back();
         };
-        add("round trip, cached", "increment", cached);
-        add("first call, over that", "increment", over_usual(first));
-        add("second function of a package, over that", "sum", over_usual(second_function));
+        add("round trip, cached", "increment", all.cached);
+        runs.tell(add("first call, over that", "increment", all.over_cached(&FirstCalls::first)));
+        add("second function of a package, over that", "sum", all.over_cached(&FirstCalls::second_function));
     }
 }
 

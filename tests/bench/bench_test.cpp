@@ -16,21 +16,23 @@
 
 #include "../node/process.hpp"
 #include "../node/soon.hpp"
+#include "bench/against_command.hpp"
 #include "bench/machine.hpp"
 #include "bench/usage.hpp"
 #include "bench/yardsticks.hpp"
+#include "rove/error.hpp"
 
 namespace rove::test {
 namespace {
 
 using nlohmann::json;
 
-json measure(std::vector<std::string> arguments) {
+json measure(std::vector<std::string> arguments, const std::string& runs = "1") {
     static int number = 0;
     const std::string file = (scratch() / ("bench" + std::to_string(number++) + ".json")).string();
     std::vector<std::string> command{rove(), "bench"};
     command.insert(command.end(), arguments.begin(), arguments.end());
-    command.insert(command.end(), {"--quick", "--runs", "1", "--json", file});
+    command.insert(command.end(), {"--quick", "--runs", runs, "--json", file});
     const Ran ran = run(command, std::chrono::seconds(180));  // each wait takes long where others have the cores
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_NE(ran.out.find("| what | mode |"), std::string::npos) << ran.out;
@@ -156,6 +158,38 @@ TEST(Bench, ArrivalAndWake) {
     EXPECT_TRUE(wake.at("rows")[1].at("against").contains("kernel_wake_ns"));
 }
 
+// Each number of threads is compared with one, and none of them has made more than its part of the calls.
+void expect_threads(const json& rows, const std::vector<std::size_t>& counts, const std::string& fabric,
+                    const std::string& ending) {
+    ASSERT_EQ(rows.size(), 2 * counts.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::size_t threads = counts[i % counts.size()];
+        const json& row = rows[i];
+        EXPECT_EQ(row.at("what"), "threads");
+        EXPECT_EQ(row.at("mode"),
+                  std::to_string(threads) + (i < counts.size() ? " on one core" : " on both cores") + ending);
+        EXPECT_EQ(row.at("threads"), threads);
+        EXPECT_EQ(row.at("fabric"), fabric);
+        EXPECT_EQ(row.at("size"), 8);
+        EXPECT_GT(row.at("per_second").get<double>(), 0) << row;
+        expect_compared(row, threads == 1 ? std::set<std::string>() : std::set<std::string>{"one_thread_per_second"});
+        EXPECT_EQ(row.contains("slowest_to_mean"), threads > 1) << row;
+        EXPECT_GE(row.value("slowest_to_mean", 0.0), 0) << row;
+        EXPECT_LE(row.value("slowest_to_mean", 0.0), 1) << row;
+    }
+}
+
+TEST(Bench, Threads) {
+    for (const char* fabric : {"shm", "tcp"}) {
+        SCOPED_TRACE(fabric);
+        const json report = measure({"threads", "--fabric", fabric});
+        EXPECT_EQ(report.at("command"), "rove bench threads");
+        expect_threads(report.at("rows"), {1, 2, 4, 8}, fabric, "");
+    }
+    const json served = measure({"threads", "--threads", "3,1", "--own-thread"});
+    expect_threads(served.at("rows"), {3, 1}, "shm", ", node with own threads");
+}
+
 // What is said of peers that do nothing. How much they cost is not asked; but each figure is one peer's, and every peer has met the node.
 void expect_idle(const json& rows, std::size_t peers, const std::string& fabric) {
     std::map<std::string, json> found;
@@ -243,6 +277,123 @@ TEST(Bench, SeesWhatAProcessDoes) {
     EXPECT_LT(share, 2);
 }
 
+// The command is run once in each run, on the two cores, and is told what Rove's sides are given.
+TEST(Bench, AgainstACommand) {
+    const std::string file = (scratch() / "told").string();
+    const std::string command =
+        "echo $ROVE_BENCH_BYTES $ROVE_BENCH_CLIENT_CORE $ROVE_BENCH_NODE_CORE"
+        " $(grep Cpus_allowed_list /proc/self/status) >> " +
+        file + "; echo per_second=7; echo p50_ns=$(wc -l < " + file + ")e3";
+    const json report = measure({"latency", "--size", "64", "--against-command", command}, "3");
+    EXPECT_EQ(report.at("against_command"), command);
+    ASSERT_EQ(report.at("rows").size(), 1U);
+    const json& row = report.at("rows")[0];
+    EXPECT_EQ(row.at("against").at("command_ns"), 2000) << "of the runs, which printed 1000, 2000 and 3000, the median";
+    EXPECT_GT(row.at("ratio").at("command_ns").get<double>(), 0);
+    const bench::Cores cores = bench::choose_cores();
+    std::ifstream told(file);
+    int lines = 0;
+    for (std::string line; std::getline(told, line); ++lines) {
+        const std::string list = line.substr(line.rfind(' ') + 1);
+        EXPECT_TRUE(line.starts_with("64 " + std::to_string(cores.client) + " " + std::to_string(cores.node) + " "))
+            << line;
+        const auto [low, high] = std::minmax(cores.client, cores.node);
+        const std::string comma = std::to_string(low) + "," + std::to_string(high);
+        const std::string range = std::to_string(low) + "-" + std::to_string(high);
+        EXPECT_TRUE(list == comma || list == range || (low == high && list == std::to_string(low))) << line;
+    }
+    EXPECT_EQ(lines, 3);
+}
+
+TEST(Bench, EveryShapeThatTakesACommandCompares) {
+    const std::string command = "echo p50_ns=1e2; echo per_second=2000.5; echo first_ns=300";
+    const json rate = measure({"rate", "--size", "8", "--against-command", command});
+    ASSERT_EQ(rate.at("rows").size(), 2U);
+    for (const json& row : rate.at("rows")) {
+        expect_compared(row, {"raw_ring_per_second", "command_per_second"});
+        EXPECT_EQ(row.at("against").at("command_per_second"), 2000.5);
+    }
+    const json arrival = measure({"arrival", "--against-command", command});
+    ASSERT_EQ(arrival.at("rows").size(), 6U);
+    for (const json& row : arrival.at("rows")) {
+        const bool is_first = row.at("mode").get<std::string>().ends_with(": first call, over that");
+        expect_compared(row, is_first ? std::set<std::string>{"command_ns"} : std::set<std::string>());
+        if (is_first) EXPECT_EQ(row.at("against").at("command_ns"), 300);
+    }
+    const json rounds = measure({"arrival", "--against-command", command}, "3");
+    EXPECT_EQ(rounds.at("rows").size(), 6U) << "more runs than --quick has packages";
+}
+
+// Nothing is measured against a command that does not say what is asked of it, and the reason names the command.
+TEST(Bench, WrongCommandsSaySo) {
+    struct Wrong {
+        std::string command, says;
+    };
+    const std::vector<Wrong> wrongs = {
+        {"echo p50_ns=5; echo it broke >&2; exit 3", "status 3: it broke"},
+        {"no-such-program", "status 127"},
+        {"kill -9 $$", "status 137"},
+        {"echo first_ns=5; echo 50 ns", "no line p50_ns=NUMBER; its last line is '50 ns'"},
+        {"true", "no line p50_ns=NUMBER"},
+        {"echo p50_ns=", "no positive number"},
+        {"echo p50_ns=fast", "'p50_ns=fast', whose value is no positive number"},
+        {"echo p50_ns=5ns", "no positive number"},
+        {"echo p50_ns=-5", "no positive number"},
+        {"echo p50_ns=0", "no positive number"},
+        {"echo p50_ns=nan", "no positive number"},
+        {"echo p50_ns=inf", "no positive number"},
+        {"echo p50_ns=1e999", "no positive number"},
+        {"echo p50_ns=5; echo p50_ns=6", "more than once"},
+        {"head -c 1100000 /dev/zero; echo p50_ns=5", "more than 1024 KiB"},
+    };
+    for (const Wrong& wrong : wrongs) {
+        SCOPED_TRACE(wrong.command);
+        try {
+            const double figure = bench::figure_of_command(wrong.command, "p50_ns", 8);
+            ADD_FAILURE() << figure;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::failed);
+            EXPECT_NE(std::string(error.what()).find(wrong.says), std::string::npos) << error.what();
+            EXPECT_NE(std::string(error.what()).find("`" + wrong.command + "`"), std::string::npos) << error.what();
+        }
+    }
+    EXPECT_EQ(bench::figure_of_command("printf ' p50_ns=1\nmy_p50_ns=2\np50_ns=3.5 \r\n'", "p50_ns", 8), 3.5);
+    const Ran ran = run({rove(), "bench", "latency", "--quick", "--runs", "1", "--against-command", "echo 1"});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.err.find("no line p50_ns=NUMBER"), std::string::npos) << ran.err;
+}
+
+// Process `pid` has ended. (A zombie has: who has to reap it may be busy.)
+bool is_gone(int pid) {
+    return kill(pid, 0) != 0 || run({"ps", "-o", "stat=", "-p", std::to_string(pid)}).out.starts_with("Z");
+}
+
+TEST(Bench, ACommandThatTakesTooLongEndsWithWhatItStarted) {
+    const std::string file = (scratch() / "slow").string();
+    try {
+        (void)bench::figure_of_command("sleep 1000 & echo $! > " + file + "; echo p50_ns=5; sleep 1000", "p50_ns", 8,
+                                       std::chrono::milliseconds(500));
+        ADD_FAILURE() << "it was waited for";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::timed_out);
+        EXPECT_NE(std::string(error.what()).find("after 0.5 s"), std::string::npos) << error.what();
+    }
+    int started = 0;
+    ASSERT_TRUE(std::ifstream(file) >> started);
+    EXPECT_TRUE(soon([&] { return is_gone(started); })) << "process " << started << " is still there";
+}
+
+TEST(Bench, AnInterruptedCommandEndsWithWhatItStarted) {
+    const std::string file = (scratch() / "interrupted").string();
+    Process bench = value_or_throw(Process::start(
+        {rove(), "bench", "latency", "--against-command", "sleep 1000 & echo $! > " + file + "; sleep 1000"}));
+    int started = 0;
+    ASSERT_TRUE(soon([&] { return !!(std::ifstream(file) >> started); }));
+    bench.signal(SIGINT);
+    EXPECT_EQ(bench.wait(), 128 + SIGINT);
+    EXPECT_TRUE(soon([&] { return is_gone(started); })) << "process " << started << " is still there";
+}
+
 // It throws where the reader has not seen every frame.
 TEST(Bench, TheRawRingLosesNothing) {
     const bench::Cores cores = bench::choose_cores();
@@ -255,6 +406,13 @@ TEST(Bench, WrongUsageSaysSo) {
                                                           {"latency", "--mode", "fast"},
                                                           {"latency", "--size", "1"},
                                                           {"latency", "--against", "mpi"},
+                                                          {"latency", "--against-command", ""},
+                                                          {"latency", "--against-command"},
+                                                          {"bandwidth", "--against-command", "echo per_second=1"},
+                                                          {"tables", "--against-command", "echo per_second=1"},
+                                                          {"threads", "--threads", "0"},
+                                                          {"threads", "--threads", "257"},
+                                                          {"threads", "--threads", "many"},
                                                           {"idle", "--peers", "1024"},
                                                           {"idle", "--peers", "many"},
                                                           {"idle", "--quiet-ms", "-1"},
@@ -295,10 +453,7 @@ void expect_nothing_left(const std::vector<std::string>& arguments, std::size_t 
     bench.signal(number);
     EXPECT_EQ(bench.wait(), 128 + number);
     for (const int each : started)
-        EXPECT_TRUE(soon([each] {
-            return kill(each, 0) != 0 || run({"ps", "-o", "stat=", "-p", std::to_string(each)}).out.starts_with("Z");
-        })) << "process "
-            << each << " is still there";
+        EXPECT_TRUE(soon([each] { return is_gone(each); })) << "process " << each << " is still there";
     if (number == SIGINT) EXPECT_TRUE(std::filesystem::is_empty(temporary));
 }
 
@@ -324,15 +479,18 @@ TEST(Bench, LeavesNothingBehind) {
 }
 
 TEST(Bench, Api) {
-    const json report = measure({"api"});
+    const json report = measure({"api", "--against-command", "echo p50_ns=300"});
     ASSERT_EQ(report.at("rows").size(), 29U);
     std::map<std::string, std::size_t> rows;
     for (const json& row : report.at("rows")) {
         const std::string what = row.at("what").get<std::string>();
         const bool alone = rows[what]++ > 0 && (what == "put" || what == "get");  // the first of them is compared
         SCOPED_TRACE(row);
-        if (what == "sync")
-            expect_compared(row, {row.at("function") == "add" ? "raw_cached_ns" : "ham_offload_ns"});
+        if (what == "sync" && row.at("function") == "empty") {
+            expect_compared(row, {"command_ns"});
+            EXPECT_EQ(row.at("against").at("command_ns"), 150) << "the row is half of a round trip";
+        } else if (what == "sync")
+            expect_compared(row, {"raw_cached_ns"});
         else if (what == "async, 64 in flight")
             expect_compared(row, {"raw_cached_per_second"});
         else if (what == "put" || what == "get")

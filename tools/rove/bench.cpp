@@ -1,10 +1,15 @@
 // rove bench: Rove and its yardsticks, side by side in one run.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <map>
 
+#include "bench/against_command.hpp"
 #include "bench/idle_peers.hpp"
 #include "bench/shapes.hpp"
 #include "commands.hpp"
@@ -20,6 +25,9 @@ using bench::Progress;
 using bench::Report;
 using bench::Settings;
 
+// Threads that call: far more than have something to do on two cores.
+constexpr std::size_t kCallersMax = 256;
+
 // In place of a file's name.
 constexpr const char* kStdout = "-";
 
@@ -32,7 +40,11 @@ struct Arguments {
 const std::map<std::string, std::function<void(const Settings&, Report&, Progress&)>> kShapes{
     {"latency", bench::measure_latency}, {"rate", bench::measure_rate},   {"bandwidth", bench::measure_bandwidth},
     {"arrival", bench::measure_arrival}, {"crowd", bench::measure_crowd}, {"wake", bench::measure_wake},
-    {"engines", bench::measure_engines}, {"idle", bench::measure_idle},   {"api", bench::measure_api}};
+    {"engines", bench::measure_engines}, {"idle", bench::measure_idle},   {"api", bench::measure_api},
+    {"threads", bench::measure_threads}};
+
+// The shapes that have a figure to compare with that of a user's command.
+const std::vector<std::string> kShapesWithCommand{"latency", "rate", "arrival", "api"};
 
 // Everything that docs/performance.md reports.
 void measure_tables(Settings settings, Report& report, Progress& progress) {
@@ -57,6 +69,8 @@ void measure_tables(Settings settings, Report& report, Progress& progress) {
     bench::measure_wake(set("shm", "increment", {"cached"}, {8}), report, progress);
     bench::measure_crowd(settings, report, progress);
     bench::measure_engines(set("shm", "", {}, {}), report, progress);
+    bench::measure_threads(set("shm", "increment", {"cached"}, {8}), report, progress);
+    bench::measure_threads(set("tcp", "increment", {"cached"}, {8}), report, progress);
     bench::measure_api(set("shm", "", {}, {}), report, progress);
 }
 
@@ -65,6 +79,14 @@ void write(const std::string& path, const std::string& text) {
     std::ofstream file(path);
     file << text;
     if (!file.flush()) throw Error(ErrorCode::invalid, "cannot write " + path);
+}
+
+// A command that a shape does not run would be left out in silence.
+void check_usage(const Arguments& arguments) {
+    const bool runs_it = std::ranges::find(kShapesWithCommand, arguments.shape) != kShapesWithCommand.end();
+    if (arguments.settings.against_command.empty() || runs_it) return;
+    throw CLI::ValidationError("--against-command", fmt::format("of {} only, not of {}",
+                                                                fmt::join(kShapesWithCommand, ", "), arguments.shape));
 }
 
 // Checked before minutes of measuring, not after them.
@@ -90,6 +112,7 @@ void check_what_is_needed(const Arguments& arguments) {
 }
 
 void run_bench(Arguments& arguments) {
+    check_usage(arguments);
     Settings& settings = arguments.settings;
     settings.rove = std::filesystem::read_symlink("/proc/self/exe");
     const std::filesystem::path prefix = settings.rove.parent_path().parent_path();
@@ -99,6 +122,7 @@ void run_bench(Arguments& arguments) {
     settings.against_ucx = arguments.against == "ucx";
     Report report;
     report.command = "rove bench " + arguments.shape;
+    report.against_command = settings.against_command;
     {
         const toolchain::Interruptible ends_in_order;  // the folders of both sides are removed
         Progress progress;
@@ -123,12 +147,12 @@ void add_bench(CLI::App& app) {
         ->add_option(
             "SHAPE", arguments->shape,
             "latency: half a round trip; rate: posts, run; bandwidth: the same with large payloads; arrival: first "
-            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; engines: a node with several; "
-            "idle: what peers cost that do "
+            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; threads: those of one program, "
+            "which call one peer; engines: a node with several; idle: what peers cost that do "
             "nothing; api: typed calls and buffers; tables: all of docs/performance.md but idle")
         ->required()
-        ->check(CLI::IsMember(
-            {"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "engines", "idle", "api", "tables"}));
+        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "idle", "api", "threads",
+                               "engines", "tables"}));
     command
         ->add_option(
             "--mode", settings.modes,
@@ -148,6 +172,16 @@ void add_bench(CLI::App& app) {
         ->capture_default_str();
     command->add_option("--against", arguments->against, "ucx: run ucx_perftest in turns with Rove, and give ratios")
         ->check(CLI::IsMember({"ucx"}));
+    command
+        ->add_option(
+            "--against-command", settings.against_command,
+            fmt::format(
+                "latency, rate, arrival, api: run this command (by sh) in turns with Rove, on both cores, and give the "
+                "ratios. It prints a line: latency, {0}=NUMBER, half a round trip; rate, {1}=NUMBER; arrival, "
+                "{2}=NUMBER, a first call over a later one; api, {0}=NUMBER, all of an empty synchronous call. It may "
+                "take {3} s each time (docs/bench.md)",
+                bench::kMedianKey, bench::kRateKey, bench::kFirstCallKey, bench::kCommandTimeMax.count()))
+        ->check([](const std::string& text) { return text.empty() ? "it is empty" : ""; });
     command->add_option("--runs", settings.runs, "windows of each; figures are medians over them")
         ->check(CLI::Range(1U, 1000U))
         ->capture_default_str();
@@ -169,6 +203,15 @@ void add_bench(CLI::App& app) {
         ->add_option("--quiet-ms", settings.quiet_ms, "idle: how long peers have done nothing before they are measured")
         ->check(CLI::Range(0U, 600'000U))
         ->capture_default_str();
+    command
+        ->add_option(
+            "--threads", settings.threads,
+            "threads: how many call (1,2,4,8). Several: separated by commas; one is always measured beside them")
+        ->delimiter(',')
+        ->check(CLI::Range(std::size_t{1}, kCallersMax));
+    command->add_flag(
+        "--own-thread", settings.own_thread,
+        "threads: the program's node has threads of its own, as by default; otherwise those that wait serve it");
     command->add_flag("--stress", settings.stress, "latency: while `stress-ng --vm 2` works on memory on both cores");
     command->add_flag("--quick", settings.quick,
                       "short runs, whose figures mean little, to check that everything works");
