@@ -198,6 +198,7 @@ void Engine::each_second() {
     }
     const TimePoint now = Clock::now();
     if (spare_memory_->is_due(now)) spare_memory_->trim(now);  // unmapping takes long: without the lock
+    locked_fabric_.tidy();
 }
 
 void Engine::hand_over_here() {

@@ -9,7 +9,7 @@
 // sender fills a local mirror of the ring and the transport carries it over a TCP or Unix socket, or by UCX). Callers see no difference.
 //
 // Threads: a Fabric and its Links are made, used and destroyed under one lock (the engine's), or by one thread. The peer's side is another
-// thread or process. Without the lock: has_streams(), and AwaitedSignal::arrived() while its link exists.
+// thread or process. Without the lock: has_streams(), tidy(), and AwaitedSignal::arrived() while its link exists.
 //
 // Invariants: the frames of a ring are delivered in the order in which they were published, each once and complete. Except by UCX
 // (ucx/ucx_fabric.hpp), nothing that the peer sends or writes is trusted: it can only break the link. A broken link stays broken.
@@ -281,6 +281,10 @@ public:
     [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
     [[nodiscard]] virtual bool announce_sleep() = 0;
     virtual void end_sleep() = 0;
+
+    // To be called once a second or so, by any thread, and without the lock, because peers can hold it up: closes what has not been used for some
+    // time.
+    virtual void tidy() noexcept {}
 
 protected:
     // What links that are about to be cold have announced is to be seen by all senders that have not stored their signals yet.

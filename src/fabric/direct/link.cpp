@@ -28,7 +28,6 @@ Result<std::unique_ptr<DirectLink>> DirectLink::open(DirectLanes& lanes) {
 
 DirectLink::~DirectLink() {
     (void)keep_pages();  // otherwise the mailboxes of links that have ended would stay for as long as a peer likes
-    lanes_.peers_bells().close(peers_bell_);
     if (place_) lanes_.remove(*this, *place_);
 }
 
@@ -77,8 +76,7 @@ Status DirectLink::connect(Bytes peer_offer) {
     ROVE_CHECK(check_owner(*remote, token, token_));
     ROVE_TRY(peers_board_, map_peers_memory<BoardMemory>(pid, board));
     on_peers_board_ = PlaceOnBoard(*peers_board_, place);
-    ROVE_CHECK(lanes_.peers_bells().open({pid, bell}));
-    peers_bell_ = {pid, bell};
+    ROVE_TRY(peers_bell_, PeersBells::of_process().open({pid, bell}));
     remote_ = std::move(remote);
     wanted_ = &remote_->wanted;
     sleeper_pays_ = &SleepFence::sleeper_pays();
@@ -156,7 +154,7 @@ void DirectLink::announce_cold(bool cold) noexcept {
 
 void DirectLink::wake_peer() {
     const Wanted wanted = std::atomic_ref(remote_->wanted).exchange(Wanted::nothing, std::memory_order_relaxed);
-    if (on_peers_board_.give(wanted)) lanes_.peers_bells().ring(peers_bell_);
+    if (on_peers_board_.give(wanted)) peers_bell_.ring();
 }
 
 }  // namespace rove::fabric

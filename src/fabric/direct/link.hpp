@@ -56,7 +56,7 @@ private:
     std::shared_ptr<Region> remote_;  // the peer's region, which may be used after the link: free_pages()
     struct Freeing;
     std::shared_ptr<Freeing> freeing_;  // since free_pages() was called last
-    PeersBells::Name peers_bell_;
+    PeersBells::Use peers_bell_;
     std::optional<std::uint32_t> place_;  // the peer's, on this end's board
     MappedBoard peers_board_;
     PlaceOnBoard on_peers_board_;
