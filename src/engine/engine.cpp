@@ -186,13 +186,17 @@ void Engine::drive(const std::function<bool()>& done, Deadline deadline) {
 
 // By the control thread, because nobody may lead: all threads may be in functions, and an idle node's leader sleeps without a limit.
 void Engine::each_second() {
+    for (std::size_t left = kPeersMax; left > 0;) {
+        const Hold hold(lock());
+        left = turns_.look_at_cold_of_idle(left);
+    }
     {
         const Hold hold(lock());
         runner_.code().let_go();
         turns_.look_for_missed();
         warn_of_deadlocks();
     }
-    for (std::size_t left = Turns::kTended; left > 0;) {
+    for (std::size_t left = kPeersMax; left > 0;) {
         const Hold hold(lock());
         left = turns_.tend_memory(left);
     }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace rove::fabric {
@@ -95,18 +96,20 @@ void Fabric::cool(std::span<Link* const> links) noexcept {
     }
     if (cold_links_.cold().size() == before) return;
     settle_announcements();
-    warm_pending(before);
+    // From the end, because another link takes the place of one that becomes warm.
+    for (std::size_t place = cold_count(); place > before; --place) warm_if_pending(place - 1);
 }
 
-void Fabric::look_at_cold() noexcept {
-    warm_pending(0);
+void Fabric::look_at_cold(std::size_t links) noexcept {
+    for (links = std::min(links, cold_count()); links > 0 && has_cold(); --links) {
+        if (looked_at_ == 0 || looked_at_ > cold_count()) looked_at_ = cold_count();
+        warm_if_pending(--looked_at_);
+    }
 }
 
-// From the end, because another link takes the place of one that becomes warm.
-void Fabric::warm_pending(std::size_t first) noexcept {
-    const std::vector<MayBeCold*>& cold = cold_links_.cold();
-    for (std::size_t i = cold.size(); i > first; --i)
-        if (const auto& link = static_cast<const Link&>(*cold[i - 1]); link.pending()) cold[i - 1]->warm();
+void Fabric::warm_if_pending(std::size_t place) noexcept {
+    MayBeCold& link = *cold_links_.cold()[place];
+    if (static_cast<const Link&>(link).pending()) link.warm();
 }
 
 Result<std::unique_ptr<Link>> Fabric::open_stream(int socket, const StreamKeys&) {

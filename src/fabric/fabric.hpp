@@ -267,8 +267,10 @@ public:
     [[nodiscard]] Link& take_warmed() noexcept { return static_cast<Link&>(cold_links_.take_warmed()); }
     // Whether some may have; for the last check before sleep.
     [[nodiscard]] bool may_have_warmed() const { return cold_links_.has_warmed() || (board_ && board_->is_set()); }
-    // Looks at all cold links: a peer can take back what others have said by means of the board.
-    void look_at_cold() noexcept;
+    // Looks at so many of the cold links, each time at the next ones: a peer can take back what others have said by means of the board. A look takes
+    // 0.3 us, because their mailboxes are in nobody's cache.
+    void look_at_cold(std::size_t links) noexcept;
+    [[nodiscard]] std::size_t cold_count() const { return cold_links_.cold().size(); }
     [[nodiscard]] bool has_cold() const { return !cold_links_.cold().empty(); }
     // Whether look_at_cold() is needed: some cold links are on a board.
     [[nodiscard]] virtual bool has_cold_on_board() const { return board_ != nullptr && has_cold(); }
@@ -292,8 +294,9 @@ protected:
     Board* board_ = nullptr;  // of the derived class, where its links have one
 
 private:
-    void warm_pending(std::size_t first) noexcept;
+    void warm_if_pending(std::size_t place) noexcept;
     ColdLinks cold_links_;
+    std::size_t looked_at_ = 0;  // the place of the cold link that was looked at last
 };
 
 }  // namespace rove::fabric

@@ -188,10 +188,30 @@ TEST_F(Direct, BitsThatOthersClearAreMadeUpForWhenAllMailboxesAreLookedAt) {
     ASSERT_NE(board->summary, 0U);
     board->summary = 0;
     EXPECT_FALSE(fabric_a->has_warmed());
-    fabric_a->look_at_cold();
+    fabric_a->look_at_cold(1);
     ASSERT_TRUE(fabric_a->has_warmed());
     EXPECT_EQ(&fabric_a->take_warmed(), a.get());
     EXPECT_TRUE(take(*a, Traffic::calls, 1));
+}
+
+TEST_F(Direct, ColdMailboxesAreLookedAtByTurns) {
+    constexpr std::size_t kLinks = 5;
+    std::vector<std::unique_ptr<Link>> mine, theirs;
+    for (std::size_t i = 0; i < kLinks; ++i) {
+        mine.push_back(std::move(*fabric_a->open_link()));
+        theirs.push_back(std::move(*fabric_b->open_link()));
+        ASSERT_TRUE(mine[i]->connect(theirs[i]->offer()) && theirs[i]->connect(mine[i]->offer()));
+        Link* const cold[] = {mine[i].get()};
+        fabric_a->cool(cold);
+    }
+    const MappedBoard board = board_of(mine[0]->offer());
+    ASSERT_TRUE(send(*theirs[0], Traffic::calls, 1, 8));
+    board->summary = 0;
+    for (std::size_t looks = 0; looks < kLinks && !fabric_a->has_warmed(); ++looks) fabric_a->look_at_cold(1);
+    ASSERT_TRUE(fabric_a->has_warmed());
+    EXPECT_EQ(&fabric_a->take_warmed(), mine[0].get());
+    fabric_a->look_at_cold(kLinks);
+    EXPECT_FALSE(fabric_a->has_warmed());
 }
 
 TEST_F(Direct, BitsThatAreSetInVainWarmNothingAndAreLookedAtLessOften) {
