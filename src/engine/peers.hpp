@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/link_ends.hpp"
@@ -107,6 +108,7 @@ public:
 private:
     friend struct EngineView;  // tests/node/engine_view.hpp
 
+    [[nodiscard]] std::shared_ptr<PeerState> that_was_member(NodeId id) const REQUIRES(lock_of<EngineLock>);
     void enter(PeerState& peer, const std::vector<Digest>& resident) REQUIRES(lock_of<EngineLock>);
 
     Engine& engine_;
@@ -117,6 +119,8 @@ private:
     LinkEnds& link_ends_;
     const std::function<std::string()> name_;
     PeerList all_;
+    // The peer that had that dense id last. It may have been destroyed.
+    std::unordered_map<NodeId, const PeerState*> members_ GUARDED_BY(lock_of<EngineLock>);
     std::uint64_t meetings_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of this engine, ever, with whomever
 };
 
