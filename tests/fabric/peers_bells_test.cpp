@@ -141,6 +141,22 @@ TEST_F(SharedBell, IsNotTheChildsOfAFork) {
     EXPECT_EQ(&PeersBells::of_process(), ours);
 }
 
+// While a peer's file is checked, no others are opened for it: what the check compares with is known.
+TEST_F(Direct, APeersBellIsOpenedWithTwoDescriptors) {
+    const Offer offer = Offer::of(a->offer());
+    ASSERT_TRUE(offer.bell.open(offer.pid, S_IFIFO));
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    std::vector<Descriptor> all;  // all numbers up to the last are in use
+    for (int i = 0; i < 64; ++i) all.emplace_back(dup(STDERR_FILENO));
+    const rlimit two{.rlim_cur = static_cast<rlim_t>(all.back().number()) + 1, .rlim_max = limit.rlim_max};
+    all.resize(all.size() - 2);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &two), 0);
+    const bool is_opened = offer.bell.open(offer.pid, S_IFIFO).has_value();
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_TRUE(is_opened);
+}
+
 TEST_F(Direct, APeerIsWokenAlsoWhereDescriptorsAreShort) {
     ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
     rlimit limit{};
