@@ -19,14 +19,19 @@ bool PlaceOnBoard::set() const {
 }
 
 std::optional<std::uint32_t> Board::give_place(MayBeCold& link) {
-    auto free = std::ranges::find(links_, nullptr);
-    if (free == links_.end()) {
+    if (free_.empty()) {
         if (links_.size() == kBoardPlaces) return {};
-        links_.push_back(nullptr);
-        free = links_.end() - 1;
+        if (links_.capacity() == links_.size()) {
+            free_.reserve(2 * (links_.size() + 1));
+            links_.reserve(2 * (links_.size() + 1));
+        }
+        links_.push_back(&link);
+        return static_cast<std::uint32_t>(links_.size() - 1);
     }
-    *free = &link;
-    return static_cast<std::uint32_t>(free - links_.begin());
+    const std::uint32_t place = free_.back();
+    free_.pop_back();
+    links_[place] = &link;
+    return place;
 }
 
 void Board::take() noexcept {

@@ -26,7 +26,7 @@ namespace rove::fabric {
 
 class MayBeCold;
 
-inline constexpr std::size_t kBoardGroups = 64, kBoardWordsPerGroup = 4;
+inline constexpr std::size_t kBoardGroups = 64, kBoardWordsPerGroup = 5;
 inline constexpr std::uint32_t kBoardPlaces = kBoardGroups * kBoardWordsPerGroup * 64;
 
 // One page, which the owner and all senders map.
@@ -64,7 +64,10 @@ public:
 
     // A place for the link; none: all are taken. Throws std::bad_alloc.
     [[nodiscard]] std::optional<std::uint32_t> give_place(MayBeCold& link);
-    void take_back(std::uint32_t place) noexcept { links_[place] = nullptr; }
+    void take_back(std::uint32_t place) noexcept {
+        links_[place] = nullptr;
+        free_.push_back(place);  // there is room for all
+    }
 
     // Whether a bit is to be looked at now. A board whose bits are set in vain is looked at less often.
     [[nodiscard]] bool is_due() const { return is_set() && (!is_ignored() || Clock::now() >= ignored_until_); }
@@ -89,7 +92,8 @@ private:
     [[nodiscard]] bool is_ignored() const { return ignored_for_ != ignored_for_.zero(); }
 
     BoardMemory& memory_;
-    std::vector<MayBeCold*> links_;  // by place; null: free
+    std::vector<MayBeCold*> links_;    // by place; null: free
+    std::vector<std::uint32_t> free_;  // the places that were taken back
     bool announces_sleep_ = false;
     std::chrono::nanoseconds ignored_for_{0};
     TimePoint ignored_until_{};

@@ -39,7 +39,7 @@ Descriptor memory_file(std::size_t bytes, int seals, std::uint64_t owner) {
 TEST_F(Direct, AnOfferIsTakenAsItIsDocumented) {
     const Offer offer = Offer::of(a->offer());
     EXPECT_EQ(113U, a->offer().size());
-    EXPECT_EQ(6U, offer.version);
+    EXPECT_EQ(7U, offer.version);
     EXPECT_EQ(static_cast<std::uint32_t>(getpid()), offer.pid);
     EXPECT_EQ(a->offer(), offer.bytes());
     EXPECT_TRUE(b->connect(offer.bytes()));

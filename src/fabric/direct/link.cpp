@@ -14,14 +14,19 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 6;  // differs from every version of a UCX link's offer (ucx/link.cpp)
+constexpr std::uint8_t kOfferVersion = 7;  // differs from every version of a UCX link's offer (ucx/link.cpp)
 
 }  // namespace
 
 Result<std::unique_ptr<DirectLink>> DirectLink::open(DirectLanes& lanes) {
     std::unique_ptr<DirectLink> link(new DirectLink(lanes));
     link->place_ = lanes.add(*link);
-    if (!link->place_) return fail(ErrorCode::overloaded, "a fabric has {} links, the most there may be", kBoardPlaces);
+    if (!link->place_)
+        return fail(
+            ErrorCode::overloaded,
+            "process {} has {} links by shared memory from one node, the most there may be; try again when some "
+            "peers have left, or start both ends with --fabric tcp",
+            getpid(), kBoardPlaces);
     ROVE_CHECK(link->make_region());
     return link;
 }
