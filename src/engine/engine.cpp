@@ -3,6 +3,8 @@
 
 #include <sodium.h>
 
+#include "engine/mappings.hpp"
+
 namespace rove {
 
 // Each part is given references to those that it uses, some of which are made after it: none is used before all are made.

@@ -17,8 +17,11 @@
 
 namespace rove {
 
-// Peers at once. Each has 2 MiB of address space for its mailbox, and of memory what that needs.
-inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
+// Peers at once. Each has 4 MiB of addresses for the mailboxes of a link, and of memory what that needs.
+inline constexpr std::size_t kPeersMax = 16'384;
+// Meetings that are under way, and links that have ended while a function uses them, have a place on the board, too.
+inline constexpr std::size_t kOtherLinksMax = 4'096;
+static_assert(kPeersMax + kOtherLinksMax <= fabric::kBoardPlaces);
 
 // The result of a meeting: the other end's identity, and what the two have agreed on.
 struct Meeting {

@@ -255,7 +255,7 @@ TEST(Bench, WrongUsageSaysSo) {
                                                           {"latency", "--mode", "fast"},
                                                           {"latency", "--size", "1"},
                                                           {"latency", "--against", "mpi"},
-                                                          {"idle", "--peers", "1024"},
+                                                          {"idle", "--peers", "16384"},
                                                           {"idle", "--peers", "many"},
                                                           {"idle", "--quiet-ms", "-1"},
                                                           {}};

@@ -60,7 +60,7 @@ TEST(MeetingBounds, ANodeWithAsManyPeersAsItMayHaveSaysSo) {
     EXPECT_EQ(add(kPeersMax), ErrorCode::overloaded);
     const Error full = error_of([&] { (void)in_between.connect(node.address()); });
     EXPECT_EQ(full.code(), ErrorCode::overloaded);
-    EXPECT_NE(full.message().find("1024 peers"), std::string::npos) << full.message();
+    EXPECT_NE(full.message().find("16384 peers"), std::string::npos) << full.message();
     EXPECT_NE(full.message().find(node.address()), std::string::npos) << full.message();
     EXPECT_EQ(peer.sync(fn<one_more>, 1), 2) << "the others go on";
     const std::size_t left = EngineView::left_to_tend(core->first_engine());
