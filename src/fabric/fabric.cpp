@@ -100,6 +100,12 @@ void Fabric::cool(std::span<Link* const> links) noexcept {
     for (std::size_t place = cold_count(); place > before; --place) warm_if_pending(place - 1);
 }
 
+void Fabric::take_board() noexcept {
+    if (!board_->take()) return;
+    settle_announcements();
+    board_->look_at_doubted();
+}
+
 void Fabric::look_at_cold(std::size_t links) noexcept {
     for (links = std::min(links, cold_count()); links > 0 && has_cold(); --links) {
         if (looked_at_ == 0 || looked_at_ > cold_count()) looked_at_ = cold_count();

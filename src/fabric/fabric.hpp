@@ -206,6 +206,7 @@ protected:
     [[nodiscard]] virtual bool peer_here_wants_wake() const { return false; }
     // Wakes the peer.
     virtual void wake_peer() = 0;
+    [[nodiscard]] std::uint64_t frames_seen() const override { return counters_.frames_received + (pending() ? 1 : 0); }
 
     bool by_messages_ = false;                         // frames need transmit()
     Wanted* wanted_ = nullptr;                         // of the peer's region
@@ -260,7 +261,7 @@ public:
     void cool(std::span<Link* const> links) noexcept;
     // Whether links have become warm again. To be asked once a turn.
     [[nodiscard]] bool has_warmed() noexcept {
-        if (board_ != nullptr && board_->is_due()) board_->take();
+        if (board_ != nullptr && board_->is_due()) take_board();
         return cold_links_.has_warmed();
     }
     // The next of them. Precondition: has_warmed() was true, and this was not called for all of them.
@@ -294,6 +295,7 @@ protected:
     Board* board_ = nullptr;  // of the derived class, where its links have one
 
 private:
+    void take_board() noexcept;
     void warm_if_pending(std::size_t place) noexcept;
     ColdLinks cold_links_;
     std::size_t looked_at_ = 0;  // the place of the cold link that was looked at last

@@ -157,6 +157,10 @@ void DirectLink::announce_cold(bool cold) noexcept {
         lanes_.note_warm(*this);
 }
 
+void DirectLink::announce_again() noexcept {
+    std::atomic_ref(region_->wanted).store(Wanted::bit, std::memory_order_seq_cst);
+}
+
 void DirectLink::wake_peer() {
     const Wanted wanted = std::atomic_ref(remote_->wanted).exchange(Wanted::nothing, std::memory_order_relaxed);
     if (on_peers_board_.give(wanted)) peers_bell_.ring();

@@ -42,6 +42,7 @@ protected:
     [[nodiscard]] bool keep_pages() noexcept override;
     void wake_peer() override;
     void announce_cold(bool cold) noexcept override;
+    void announce_again() noexcept override;
 
 private:
     friend class DirectLanes;
