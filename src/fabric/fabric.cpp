@@ -106,11 +106,24 @@ void Fabric::take_board() noexcept {
     board_->look_at_doubted();
 }
 
-void Fabric::look_at_cold(std::size_t links) noexcept {
-    for (links = std::min(links, cold_count()); links > 0 && has_cold(); --links) {
+// Several at a time, because what shows whether a frame has arrived is in nobody's cache: it is fetched for all of them together. Without memory for
+// the list it looks the next time.
+void Fabric::look_at_cold(std::size_t links) noexcept try {
+    constexpr std::size_t kTogether = 16;
+    std::vector<AwaitedSignal> words;
+    words.reserve(kTogether * kTrafficKinds);
+    links = std::min(links, cold_count());
+    while (links > 0 && has_cold()) {
         if (looked_at_ == 0 || looked_at_ > cold_count()) looked_at_ = cold_count();
-        warm_if_pending(--looked_at_);
+        const std::size_t some = std::min({links, looked_at_, kTogether});
+        words.clear();
+        for (std::size_t ahead = 1; ahead <= some; ++ahead)
+            static_cast<const Link&>(*cold_links_.cold()[looked_at_ - ahead]).await(words, /*calls_too=*/true);
+        for (const AwaitedSignal& each : words) __builtin_prefetch(each.word);
+        for (std::size_t left = some; left > 0; --left) warm_if_pending(--looked_at_);
+        links -= some;
     }
+} catch (const std::bad_alloc&) {
 }
 
 void Fabric::warm_if_pending(std::size_t place) noexcept {
