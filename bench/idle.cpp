@@ -1,12 +1,12 @@
 // `rove bench idle`: what peers cost that have met a node and do nothing. One client is active beside them.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <thread>
 
+#include "base/descriptor_limit.hpp"
 #include "bench/idle_peers.hpp"
 #include "bench/machine.hpp"
 #include "bench/runs.hpp"
@@ -149,18 +149,10 @@ void measure_beside(const Settings& settings, std::size_t peers, Beside& alone, 
                      "warm_call_ns", calls.warm_ns);
 }
 
-// Each peer takes some at both ends. The processes that are started inherit the limit.
-void raise_descriptors_max() {
-    rlimit files{};
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-    files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
-}
-
 }  // namespace
 
 void measure_idle(const Settings& settings, Report& report, Progress& progress) {
-    raise_descriptors_max();
+    allow_all_descriptors();
     (void)std::signal(SIGPIPE, [](int) {});  // a process of peers that is gone is found out where it is asked
     std::vector<std::size_t> counts = settings.peers;
     if (counts.empty())

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor_limit.hpp"
 #include "rove/node.hpp"
 
 namespace {
@@ -109,6 +110,7 @@ int main(int argc, char** argv) {
         (void)std::fprintf(stderr, "usage: rove_bench_peers ADDRESS FABRIC INCREMENT.rove COUNT\n");
         return 2;
     }
+    rove::allow_all_descriptors();
     try {
         const std::size_t count = std::stoul(argv[4]);
         Peers peers(argv[1], argv[2], rove::Package::open(argv[3]).entry("increment"), count);

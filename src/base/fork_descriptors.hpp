@@ -10,7 +10,7 @@
 
 namespace rove {
 
-// One bit per descriptor number, 8 KiB. A node has two sockets per peer and 1024 peers. Children keep sockets with higher numbers.
+// One bit per descriptor number, 8 KiB. A node has at most two sockets per peer and 16,384 peers. Children keep sockets with higher numbers.
 inline constexpr std::size_t kForkDescriptorsMax = 65536;
 
 // The child of a fork closes the descriptor from now on.

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <thread>
 
+#include "base/descriptor_limit.hpp"
+
 namespace rove {
 namespace {
 
@@ -50,7 +52,10 @@ struct Beginning {
         if (getppid() != parent) _exit(kCannotBegin);  // the parent ended before that
         (void)setpgid(0, 0);
         if (cores != nullptr) (void)sched_setaffinity(0, sizeof *cores, cores);
-        if (take_descriptors() && reset_signals()) (void)execvpe(arguments[0], arguments, environment);
+        if (take_descriptors() && reset_signals()) {
+            restore_descriptor_limit();
+            (void)execvpe(arguments[0], arguments, environment);
+        }
         const int error = errno;
         (void)!write(tells, &error, sizeof error);
         _exit(kCannotBegin);

@@ -1,4 +1,5 @@
-// Runs programs: each gets only what it is given of this process, and ends with its Process.
+// Runs programs: each gets only what it is given of this process, and ends with its Process. Its soft limit of descriptors is what this program's was
+// at first (descriptor_limit.hpp).
 //
 // A program is in a process group of its own, so that what it starts ends with it, and it is killed when the thread that started it ends,
 // for whatever reason. A signal of the terminal (Ctrl-C) therefore reaches this process only, which ends its programs.

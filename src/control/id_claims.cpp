@@ -30,7 +30,9 @@ asio::awaitable<Result<NodeId>> IdClaims::give(const Request& request) {
     }
     const NodeId id = members_.give(request.address, request.key, ids_.id());
     if (id == kNoNode)
-        co_return fail(ErrorCode::overloaded, "{} nodes are members, the most there may be", kNodeIdMax + 1);
+        co_return fail(ErrorCode::overloaded,
+                       "{} nodes are members, the most that a cluster has; try again when one has left, or be a client",
+                       wire::control::kMembersMax);
     co_return id;
 }
 
@@ -40,7 +42,7 @@ asio::awaitable<Result<IdClaims::OfMember>> IdClaims::of_member(const Request& r
     const Member claimed = member_of(request);
     const NodeId id = claimed.id;
     if (id == ids_.id()) co_return fail(ErrorCode::refused, "it says that it is node {}, which this node is", id);
-    if (id >= members_.count() + kIdsAheadMax)
+    if (id >= members_.ids_end())
         co_return fail(ErrorCode::refused, "it says that it is node {}, where {} are known; try again when more are",
                        id, members_.count());
     if (!self_.is_certified(claimed))

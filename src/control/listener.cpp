@@ -8,6 +8,7 @@
 
 #include "base/fork_descriptors.hpp"
 #include "base/log.hpp"
+#include "base/unix_socket.hpp"
 
 namespace rove::control {
 namespace {
@@ -29,6 +30,7 @@ Result<Address> Listener::open(const std::string& text, TimePoint until) {
     acceptor_.emplace(thread_.io());
     acceptor_->open(endpoint.protocol(), error);
     if (!error) (void)fcntl(acceptor_->native_handle(), F_SETFD, FD_CLOEXEC);
+    if (!error) refuse_descriptors(acceptor_->native_handle());
     // No process would serve connections that the child's copy accepts.
     if (!error) close_in_forks(acceptor_->native_handle());
     if (!error && !address.is_unix()) acceptor_->set_option(asio::socket_base::reuse_address(true), error);

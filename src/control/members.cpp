@@ -8,6 +8,7 @@ namespace rove::control {
 
 using State = MemberEntry::State;
 using Trust = MemberEntry::Trust;
+using wire::control::kMembersMax;
 
 namespace {
 
@@ -57,7 +58,7 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
     };
     NodeId id = search([&](const MemberEntry& each) { return each.state == State::gone && each.address == address; });
     if (id == kNoNode) id = search([&](const MemberEntry& each) { return is_free(each) && !each.had; });
-    if (id == kNoNode && entries_.size() <= kNodeIdMax) id = static_cast<NodeId>(entries_.size());
+    if (id == kNoNode && entries_.size() < kMembersMax) id = static_cast<NodeId>(entries_.size());
     if (id == kNoNode) id = search([](const MemberEntry& each) { return each.state == State::gone; });
     if (id == kNoNode) return id;
     MemberEntry& given = entry(id);
@@ -93,7 +94,7 @@ void Members::set(const wire::control::Member& member, State state, Trust trust)
 }
 
 bool Members::is_news(const wire::control::Member& member) {
-    if (member.id >= count_ + kIdsAheadMax) return false;
+    if (member.id >= ids_end()) return false;
     const MemberEntry* known = find(member.id);
     return known == nullptr || (known->state == State::gone && known->generation < member.generation);
 }
@@ -108,7 +109,7 @@ void Members::learn(const wire::control::Member& member) {
 
 std::vector<wire::control::Member> Members::list(NodeId except) const {
     std::vector<wire::control::Member> members;
-    for (NodeId id = 0; id < entries_.size() && members.size() < wire::control::kMembersMax; ++id)
+    for (NodeId id = 0; id < entries_.size(); ++id)
         if (id != except && entries_[id].is_there()) members.push_back(entries_[id].as_member(id));
     return members;
 }

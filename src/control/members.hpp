@@ -2,11 +2,12 @@
 //
 // Threads: the control thread's.
 //
-// Invariants: entries are neither moved nor removed, so pointers to them stay valid. An id whose state is `joining` has `former`, to which
+// Invariants: entries are neither moved nor removed, so pointers to them stay valid. There are at most kMembersMax, so all fit into one list. An id whose state is `joining` has `former`, to which
 // take_back() returns. A process's claim is accepted unproven (Trust::none) in no state but `joining`, or if nothing better was ever known of
 // the id.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>
@@ -78,6 +79,8 @@ public:
     [[nodiscard]] NodeId lowest() const;
     // One more than the highest id with which a process was a member.
     [[nodiscard]] std::uint32_t count() const { return count_; }
+    // Ids from this one on are nobody's, whoever says otherwise.
+    [[nodiscard]] NodeId ids_end() const { return std::min<NodeId>(count_ + kIdsAheadMax, wire::control::kMembersMax); }
 
     // Gives an id to a process that joins at that address: that of the member that was there, otherwise the lowest unused one, otherwise
     // that of a member that has ended. kNoNode: all are in use. The entry is `joining`, with a new generation.

@@ -5,6 +5,7 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 
+#include "base/unix_socket.hpp"
 #include "code/own_code.hpp"
 #include "control/co_try.hpp"
 #include "program/residents.hpp"
@@ -34,6 +35,9 @@ asio::awaitable<asio::error_code> connect_to(ControlThread& thread, Socket& sock
     for (;;) {
         asio::error_code error;
         socket.close(error);
+        socket.open(endpoint.protocol(), error);
+        if (error) co_return error;
+        refuse_descriptors(socket.native_handle());
         asio::steady_timer limit(thread.io(), until);
         const auto first = co_await (socket.async_connect(endpoint, kAwait) || limit.async_wait(kAwait));
         if (first.index() == 1) co_return asio::error::timed_out;

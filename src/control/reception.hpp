@@ -22,6 +22,7 @@ inline constexpr auto kHelloTimeMax = std::chrono::seconds(1);
 // Concurrent proven meetings. Each costs mailboxes (2 MiB, of which only written pages count) and 64 KiB of messages at most (a welcome
 // alone may have 48); more of them are refused as overloaded.
 inline constexpr std::size_t kMeetingsMax = 256;
+static_assert(kMeetingsMax < kOtherLinksMax);  // each may have a link
 
 class Reception {
 public:

@@ -3,6 +3,8 @@
 
 #include <sodium.h>
 
+#include "engine/mappings.hpp"
+
 namespace rove {
 
 // Each part is given references to those that it uses, some of which are made after it: none is used before all are made.
@@ -186,18 +188,23 @@ void Engine::drive(const std::function<bool()>& done, Deadline deadline) {
 
 // By the control thread, because nobody may lead: all threads may be in functions, and an idle node's leader sleeps without a limit.
 void Engine::each_second() {
+    for (std::size_t left = kPeersMax; left > 0;) {
+        const Hold hold(lock());
+        left = turns_.look_at_cold_of_idle(left);
+    }
     {
         const Hold hold(lock());
         runner_.code().let_go();
         turns_.look_for_missed();
         warn_of_deadlocks();
     }
-    for (std::size_t left = Turns::kTended; left > 0;) {
+    for (std::size_t left = kPeersMax; left > 0;) {
         const Hold hold(lock());
         left = turns_.tend_memory(left);
     }
     const TimePoint now = Clock::now();
     if (spare_memory_->is_due(now)) spare_memory_->trim(now);  // unmapping takes long: without the lock
+    locked_fabric_.tidy();
 }
 
 void Engine::hand_over_here() {

@@ -1,6 +1,6 @@
 // LockedFabric: an engine's fabric, for threads that do not hold the engine's lock, which guards the fabric.
 //
-// Threads: any; takes the lock. No state: each call takes the lock once, and has released it when it returns.
+// Threads: any; takes the lock. No state: each call takes the lock at most once, and has released it when it returns.
 #pragma once
 
 #include <memory>
@@ -16,6 +16,8 @@ public:
 
     // Constant, so it needs no lock.
     [[nodiscard]] bool has_streams() const NO_THREAD_SAFETY_ANALYSIS { return fabric_->has_streams(); }
+    // Without the lock, as it is to be.
+    void tidy() noexcept NO_THREAD_SAFETY_ANALYSIS { fabric_->tidy(); }
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link() EXCLUDES(lock_of<EngineLock>) {
         const Hold hold(lead_.mutex());
         return fabric_->open_link();

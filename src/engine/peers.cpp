@@ -1,7 +1,5 @@
 #include "engine/peers.hpp"
 
-#include <algorithm>
-
 #include "base/log.hpp"
 #include "peer/names.hpp"
 
@@ -13,10 +11,9 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     if (old && old->engine != &engine_)
         return fail(ErrorCode::overloaded, "{} has met this peer by another engine before; try again", name_());
     std::shared_ptr<PeerState> peer = std::move(old);
-    for (std::size_t i = 0; !peer && meeting.peer.member && i < all_.size(); ++i)  // a member that came back
-        if (all_[i]->is_member() && all_[i]->id() == meeting.peer.id && !all_[i]->link()) peer = all_[i];
+    if (!peer && meeting.peer.member) peer = that_was_member(meeting.peer.id);
     if (!peer) peer = std::make_shared<PeerState>(sender_.waiting_bytes(), &engine_);
-    const bool is_new = std::find(all_.begin(), all_.end(), peer) == all_.end();
+    const bool is_new = all_.find(peer.get()) == nullptr;
     if (is_new && all_.size() >= kPeersMax)
         return fail(ErrorCode::overloaded,
                     "{} has {} peers, the most that it has at once; try again when some have left", name_(), kPeersMax);
@@ -43,11 +40,19 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     return Adopted{peer, peer->meeting(), true};
 }
 
+// The peer that was the member of that id, and has no link now; null: none.
+std::shared_ptr<PeerState> Peers::that_was_member(NodeId id) const {
+    const auto found = members_.find(id);
+    std::shared_ptr<PeerState> peer = found != members_.end() ? all_.find(found->second) : nullptr;
+    return peer && peer->is_member() && peer->id() == id && !peer->link() ? peer : nullptr;
+}
+
 // Makes the peer reachable by its name, and sends it the frames that were kept for it.
 void Peers::enter(PeerState& peer, const std::vector<Digest>& resident) {
     peer.code.sent.insert(resident.begin(), resident.end());
     routes_.enter(peer);
     if (!peer.is_member()) return;
+    members_[peer.id()] = &peer;
     AbsentMembers::Met kept_for = absent_.met(peer.id(), peer.identity().process);
     peer.sends.sent_on = std::move(kept_for.sent_on);
     for (const ByteBuffer& kept : kept_for.frames) {
@@ -83,8 +88,8 @@ void Peers::member_gone(NodeId member, const std::string& why) {
 
 Result<std::shared_ptr<PeerState>> Peers::linked(NodeId to) const {
     const Hold hold(lead_.mutex());
-    const PeerState* found = routes_.to(to);
-    if (std::shared_ptr<PeerState> peer = all_.find(found); peer && peer->back() == to) return peer;
+    if (PeerState* const found = routes_.to(to); found != nullptr && found->back() == to)
+        return found->shared_from_this();
     if (is_client(to))
         return fail(ErrorCode::invalid, "{} has no link to client {:x}: only the node that a client met can call it",
                     name_(), to);
@@ -94,18 +99,15 @@ Result<std::shared_ptr<PeerState>> Peers::linked(NodeId to) const {
 
 std::shared_ptr<PeerState> Peers::linked_at(std::string_view address) const {
     const Hold hold(lead_.mutex());
-    for (const auto& peer : all_)  // a member's address may be its own word: the control plane knows
-        if (peer->identity().address == address && !peer->is_member() && peer->linked()) return peer;
-    return nullptr;
+    PeerState* const found = routes_.foreign_at(address);  // a member's may be its own word: the control plane knows
+    return found != nullptr && found->linked() ? found->shared_from_this() : nullptr;
 }
 
 bool Peers::knows_owner(NodeId owner) const {
     if (owner == routes_.id()) return true;
     const Hold hold(lead_.mutex());
-    return std::any_of(all_.begin(), all_.end(), [owner](const auto& peer) {
-        engine_lock_is_held();
-        return peer->link() && peer->back() == owner;
-    });
+    const PeerState* const found = routes_.to(owner);
+    return found != nullptr && found->back() == owner;
 }
 
 bool Peers::reaches(NodeId node, std::string_view address) const {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/link_ends.hpp"
@@ -16,8 +17,11 @@
 
 namespace rove {
 
-// Peers at once. Each has 2 MiB of address space for its mailbox, and of memory what that needs.
-inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
+// Peers at once. Each has 4 MiB of addresses for the mailboxes of a link, and of memory what that needs.
+inline constexpr std::size_t kPeersMax = 16'384;
+// Meetings that are under way, and links that have ended while a function uses them, have a place on the board, too.
+inline constexpr std::size_t kOtherLinksMax = 4'096;
+static_assert(kPeersMax + kOtherLinksMax <= fabric::kBoardPlaces);
 
 // The result of a meeting: the other end's identity, and what the two have agreed on.
 struct Meeting {
@@ -107,6 +111,7 @@ public:
 private:
     friend struct EngineView;  // tests/node/engine_view.hpp
 
+    [[nodiscard]] std::shared_ptr<PeerState> that_was_member(NodeId id) const REQUIRES(lock_of<EngineLock>);
     void enter(PeerState& peer, const std::vector<Digest>& resident) REQUIRES(lock_of<EngineLock>);
 
     Engine& engine_;
@@ -117,6 +122,8 @@ private:
     LinkEnds& link_ends_;
     const std::function<std::string()> name_;
     PeerList all_;
+    // The peer that had that dense id last. It may have been destroyed.
+    std::unordered_map<NodeId, const PeerState*> members_ GUARDED_BY(lock_of<EngineLock>);
     std::uint64_t meetings_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of this engine, ever, with whomever
 };
 

@@ -18,6 +18,12 @@ constexpr auto kCoolAfter = std::chrono::milliseconds(100);
 constexpr auto kProgressEvery = std::chrono::microseconds(200);
 // The number of steps after which a fabric progresses even if its links do not need it: it may have connections to open and close.
 constexpr unsigned kProgressSteps = 64;
+// How many cold mailboxes are looked at at once. A look takes 0.3 us, and others wait for the lock.
+constexpr std::size_t kColdLooksMax = 512;
+// Links that are looked at in a second, whether they may give memory back: half of all, so that they do so a few seconds after they were used.
+constexpr std::size_t kTendedMin = 256;
+// … and at once.
+constexpr std::size_t kTendedAtOnce = 256;
 // Of how many peers each housekeeping asks whether anybody needs them.
 constexpr std::size_t kUnneededLooks = 64;
 
@@ -115,8 +121,16 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
             .until = needs.until};
 }
 
+// A leader that is awake looks by itself. One that is in a function, or sleeps, does not.
+std::size_t Turns::look_at_cold_of_idle(std::size_t left) {
+    if (!fabric_->has_cold_on_board() || Clock::now() - looked_at_cold_at_ < 2 * kCoolAfter) return 0;
+    left = std::min(left, fabric_->cold_count());
+    const std::size_t some = std::min(left, kColdLooksMax);
+    fabric_->look_at_cold(some);
+    return left - some;
+}
+
 void Turns::look_for_missed() {
-    fabric_->look_at_cold();
     // Where no thread leads nobody else reads the streams: what has come, such as credit, is taken from the socket, and no function runs.
     const bool arrived = fabric_->needs_progress() && !lead_.is_led() && fabric_->progress() > 0;
     if (arrived || fabric_->may_have_warmed() || peers_.warm().any_has_lost_its_bell(Clock::now())) lead_.wake();
@@ -125,11 +139,14 @@ void Turns::look_for_missed() {
 std::size_t Turns::tend_memory(std::size_t left) {
     std::optional<std::size_t> unneeded;
     bool has_freed = false;
-    for (left = std::min(left, peers_.all().size()); left > 0 && !has_freed; --left, ++tended_) {
+    const std::size_t peers = peers_.all().size();
+    left = std::min({left, peers, std::max(kTendedMin, peers / 2)});
+    for (std::size_t some = std::min(left, kTendedAtOnce); some > 0 && !has_freed; --some, --left, ++tended_) {
         if (tended_ >= peers_.all().size()) tended_ = 0;
-        const std::shared_ptr<PeerState> peer = peers_.all()[tended_];
-        has_freed = peer->link() && !peer->sends.has_begun_frames() && peer->link()->tend_memory();
-        if (!unneeded && Peers::is_unneeded(peer)) unneeded = tended_;
+        // Not a copy of the pointer: to count it up and down takes as long as the whole look.
+        PeerState& peer = *peers_.all()[tended_];
+        has_freed = peer.link() && !peer.sends.has_begun_frames() && peer.link()->tend_memory();
+        if (!unneeded && !peer.link() && Peers::is_unneeded(peer.shared_from_this())) unneeded = tended_;
     }
     if (unneeded) {
         pruned_ = *unneeded;
@@ -190,18 +207,36 @@ unsigned Turns::look_after(const std::shared_ptr<PeerState>& peer, TimePoint now
     return changed + 1;
 }
 
-// What no frame announces: peers that nobody needs any more, some in each round; links that are quiet; and frames whose bit another peer has cleared.
-void Turns::prune_and_cool(TimePoint now) {
+// At each once in kCoolAfter, unless there are too many for that.
+void Turns::look_at_cold(TimePoint now) {
+    const std::chrono::nanoseconds since = now - std::exchange(looked_at_cold_at_, now), all = kCoolAfter;
+    if (!fabric_->has_cold_on_board()) return;
+    const auto due = static_cast<std::size_t>(std::min(since, all).count()) * fabric_->cold_count();
+    fabric_->look_at_cold(std::min(due / static_cast<std::size_t>(all.count()) + 1, kColdLooksMax));
+    take_warmed(*fabric_);
+}
+
+// Removes some of the peers that nobody needs any more. Returns how many.
+unsigned Turns::prune() {
+    unsigned removed = 0;
     for (std::size_t left = std::min(peers_.all().size(), kUnneededLooks); left > 0; --left) {
         if (pruned_ >= peers_.all().size()) pruned_ = 0;
         const std::shared_ptr<PeerState> peer = peers_.all()[pruned_];
-        if (!peers_.remove_unneeded(pruned_, peer)) ++pruned_;
+        if (peers_.remove_unneeded(pruned_, peer))
+            ++removed;
+        else
+            ++pruned_;
         if (peers_.all().size() == 0) break;
     }
+    if (removed > 0) housekeeping_.hurry();  // thousands may have left at once, and others want their places
+    return removed;
+}
+
+// What no frame announces: frames whose bit another peer has cleared, and links that are quiet.
+void Turns::look_at_cold_and_cool(TimePoint now) {
+    look_at_cold(now);
     if (now - cooled_at_ < kCoolAfter) return;
     cooled_at_ = now;
-    fabric_->look_at_cold();
-    take_warmed(*fabric_);
     peers_.warm().cool_quiet(*fabric_);
 }
 
@@ -215,7 +250,8 @@ unsigned Turns::housekeep(Lead::Turn& turn) {
         changed += look_after(peers_.warm()[i].shared_from_this(), now, turn);
         if (lead_.lost(turn)) return changed;
     }
-    prune_and_cool(now);
+    changed += prune();
+    look_at_cold_and_cool(now);
     changed += payload_parts_.cut_off_slow_senders(now);
     if (absent_.drop_old(now)) {
         housekeeping_.hurry();

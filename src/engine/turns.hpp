@@ -67,10 +67,12 @@ public:
     // To be called every second: wakes the leader if a frame waits whose bell, or whose bit on the board, somebody else has taken back, because peers
     // that share memory share these. While the node is idle its leader does not look by itself.
     void look_for_missed() REQUIRES(lock_of<EngineLock>);
-    // How many peers are looked at each second by tend_memory().
-    static constexpr std::size_t kTended = 256;
-    // Has links that are quiet give memory back, and wakes the leader where it can remove peers that nobody needs. Looks at that many peers at most,
-    // and returns how many are left: it ends early where a link has given pages back, which takes long, so that the lock is free in between.
+    // Before that: looks at some of the cold mailboxes, unless the leader does so, and returns how many of `left` are left. The lock is to be free in
+    // between.
+    [[nodiscard]] std::size_t look_at_cold_of_idle(std::size_t left) REQUIRES(lock_of<EngineLock>);
+    // Has links that are quiet give memory back, and wakes the leader where it can remove peers that nobody needs. To be called every second, until
+    // none of `left` is left: at half of all peers (or 256, if that is more) in any case. Looks at some, and returns how many are left. It ends early
+    // where a link has given pages back, which takes long, so that the lock is free in between.
     [[nodiscard]] std::size_t tend_memory(std::size_t left) REQUIRES(lock_of<EngineLock>);
     // The next turn asks the fabric to make progress.
     void progress_soon() REQUIRES(lock_of<EngineLock>) { progress_in_ = 1; }
@@ -83,7 +85,9 @@ private:
     [[nodiscard]] bool progress_is_due(unsigned handled) REQUIRES(lock_of<EngineLock>);
     unsigned look_after(const std::shared_ptr<PeerState>& peer, TimePoint now, Lead::Turn& turn)
         REQUIRES(lock_of<EngineLock>);
-    void prune_and_cool(TimePoint now) REQUIRES(lock_of<EngineLock>);
+    void look_at_cold(TimePoint now) REQUIRES(lock_of<EngineLock>);
+    unsigned prune() REQUIRES(lock_of<EngineLock>);
+    void look_at_cold_and_cool(TimePoint now) REQUIRES(lock_of<EngineLock>);
 
     Lead& lead_;
     Runner& runner_;
@@ -105,7 +109,7 @@ private:
     // Steps until the fabric is given a turn where no link needs it.
     unsigned progress_in_ GUARDED_BY(lock_of<EngineLock>) = 1;
     TimePoint progressed_at_ GUARDED_BY(lock_of<EngineLock>){};
-    TimePoint cooled_at_ GUARDED_BY(lock_of<EngineLock>){};
+    TimePoint cooled_at_ GUARDED_BY(lock_of<EngineLock>){}, looked_at_cold_at_ GUARDED_BY(lock_of<EngineLock>){};
     std::size_t tended_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of all peers, in turn: tend_memory()
     std::size_t pruned_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of all peers, in turn: whether anybody needs it
 };

@@ -26,7 +26,7 @@ namespace rove::fabric {
 
 class MayBeCold;
 
-inline constexpr std::size_t kBoardGroups = 64, kBoardWordsPerGroup = 4;
+inline constexpr std::size_t kBoardGroups = 64, kBoardWordsPerGroup = 5;
 inline constexpr std::uint32_t kBoardPlaces = kBoardGroups * kBoardWordsPerGroup * 64;
 
 // One page, which the owner and all senders map.
@@ -64,15 +64,22 @@ public:
 
     // A place for the link; none: all are taken. Throws std::bad_alloc.
     [[nodiscard]] std::optional<std::uint32_t> give_place(MayBeCold& link);
-    void take_back(std::uint32_t place) noexcept { links_[place] = nullptr; }
+    void take_back(std::uint32_t place) noexcept {
+        links_[place] = nullptr;
+        free_.push_back(place);  // there is room for all
+    }
 
     // Whether a bit is to be looked at now. A board whose bits are set in vain is looked at less often.
     [[nodiscard]] bool is_due() const { return is_set() && (!is_ignored() || Clock::now() >= ignored_until_); }
     [[nodiscard]] bool is_set() const { return std::atomic_ref(memory_.summary).load(std::memory_order_relaxed) != 0; }
     // Not zero while a bit is set. Null: the board is not to be looked at for some time.
     [[nodiscard]] const std::uint64_t* summary() const { return is_ignored() ? nullptr : &memory_.summary; }
-    // Clears the bits, and warms those of their links whose senders have taken the announcement: they will not say more.
-    void take() noexcept;
+    // Clears the bits, and warms those of their links whose senders have taken the announcement: they will not say more. Stops soon after kVainMax of
+    // the bits were in vain: the others stay set, and the next look begins with them. True: the senders of some links are doubted, so the caller's fence
+    // (SleepFence) and look_at_doubted() follow. That happens once in kIgnoredMax at most.
+    [[nodiscard]] bool take() noexcept;
+    void look_at_doubted() noexcept;
+    static constexpr unsigned kVainMax = 64;
 
     // Before a sleep, and after it. The caller's fence (SleepFence) follows the first.
     void announce_sleep(bool asleep) {
@@ -86,10 +93,19 @@ private:
     // A board whose bits were set in vain is not looked at for the first of these times, then twice as long, up to the second.
     static constexpr auto kIgnoredMin = std::chrono::nanoseconds(500), kIgnoredMax = std::chrono::nanoseconds(200'000);
 
+    struct Taken {
+        unsigned useful = 0, in_vain = 0;
+    };
+
     [[nodiscard]] bool is_ignored() const { return ignored_for_ != ignored_for_.zero(); }
+    void take_word(std::size_t group, std::size_t word, Taken& taken) noexcept;
+    [[nodiscard]] bool take_words(std::size_t group, std::size_t from, std::size_t to, Taken& taken) noexcept;
 
     BoardMemory& memory_;
-    std::vector<MayBeCold*> links_;  // by place; null: free
+    std::vector<MayBeCold*> links_;               // by place; null: free
+    std::vector<std::uint32_t> free_;             // the places that were taken back
+    std::vector<MayBeCold*> doubted_;             // between take() and look_at_doubted()
+    std::size_t next_group_ = 0, next_word_ = 0;  // with which take() begins
     bool announces_sleep_ = false;
     std::chrono::nanoseconds ignored_for_{0};
     TimePoint ignored_until_{};

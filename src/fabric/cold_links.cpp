@@ -1,5 +1,7 @@
 #include "fabric/cold_links.hpp"
 
+#include <utility>
+
 namespace rove::fabric {
 
 MayBeCold::~MayBeCold() {
@@ -9,6 +11,27 @@ MayBeCold::~MayBeCold() {
 void MayBeCold::warm_rarely() noexcept {
     lists_->note_warmed(*this);
     announce_cold(false);
+}
+
+MayBeCold::Said MayBeCold::hear() noexcept {
+    if (!is_cold() || announces_cold()) return Said::nothing;
+    if (is_doubted_) {
+        announce_again();
+        return Said::unlikely;
+    }
+    was_said_ = true;
+    warm();
+    return Said::something;
+}
+
+void MayBeCold::warm_if_arrived() noexcept {
+    if (frames_seen() != frames_when_cooled_) warm();
+}
+
+// The link is about to be cold.
+void MayBeCold::judge_bit() noexcept {
+    const std::uint64_t before = std::exchange(frames_when_cooled_, frames_seen());
+    is_doubted_ = std::exchange(was_said_, false) && frames_when_cooled_ == before;
 }
 
 void ColdLinks::take_out(std::vector<MayBeCold*>& list, const MayBeCold& link) noexcept {
@@ -24,6 +47,7 @@ void ColdLinks::add(MayBeCold& link) {
     link.listed_at_ = cold_.size() - 1;
     link.lists_ = this;
     link.warmth_ = MayBeCold::Warmth::cold;
+    link.judge_bit();
     link.announce_cold(true);
 }
 

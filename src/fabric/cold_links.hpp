@@ -42,6 +42,12 @@ public:
     [[nodiscard]] bool is_reported_next() const { return warmth_ == Warmth::warmed; }
     // Whether the sender has not yet said on the board that it has sent something. For links that have a place there.
     [[nodiscard]] virtual bool announces_cold() const { return false; }
+    // What it means that its sender's bit on the board was set. A slow sender may have taken a later announcement, and said so before it sends: so the
+    // link is warm from here on, whether something has arrived or not. But a hostile sender could keep its links warm for nothing: where nothing came
+    // the last time, the sender is only to say again what it sends, and warm_if_arrived() follows once all senders see that (SleepFence).
+    enum class Said : std::uint8_t { nothing, unlikely, something };
+    [[nodiscard]] Said hear() noexcept;
+    void warm_if_arrived() noexcept;
     // Something has happened to the link: if it is cold, the fabric reports it.
     void warm() noexcept {
         if (is_cold()) [[unlikely]]
@@ -52,6 +58,10 @@ protected:
     virtual ~MayBeCold();
     // Has the sender say on the board when it sends something, or no longer.
     virtual void announce_cold(bool /*cold*/) noexcept {}
+    // Has the sender of a cold link, which has said something, do so again.
+    virtual void announce_again() noexcept {}
+    // For links that have a place on the board: the frames that have been taken from it, and one more where another one waits.
+    [[nodiscard]] virtual std::uint64_t frames_seen() const { return 0; }
 
 private:
     friend class ColdLinks;
@@ -59,7 +69,12 @@ private:
 
     void warm_rarely() noexcept;
 
+    void judge_bit() noexcept;
+
     Warmth warmth_ = Warmth::warm;
+    bool was_said_ = false;    // it is warm because of its bit
+    bool is_doubted_ = false;  // it was, the last time, and nothing came
+    std::uint64_t frames_when_cooled_ = 0;
     std::size_t listed_at_ = 0;
     ColdLinks* lists_ = nullptr;  // which have it in one of them
     LinkHolder* holder_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace rove::fabric {
@@ -95,18 +96,39 @@ void Fabric::cool(std::span<Link* const> links) noexcept {
     }
     if (cold_links_.cold().size() == before) return;
     settle_announcements();
-    warm_pending(before);
+    // From the end, because another link takes the place of one that becomes warm.
+    for (std::size_t place = cold_count(); place > before; --place) warm_if_pending(place - 1);
 }
 
-void Fabric::look_at_cold() noexcept {
-    warm_pending(0);
+void Fabric::take_board() noexcept {
+    if (!board_->take()) return;
+    settle_announcements();
+    board_->look_at_doubted();
 }
 
-// From the end, because another link takes the place of one that becomes warm.
-void Fabric::warm_pending(std::size_t first) noexcept {
-    const std::vector<MayBeCold*>& cold = cold_links_.cold();
-    for (std::size_t i = cold.size(); i > first; --i)
-        if (const auto& link = static_cast<const Link&>(*cold[i - 1]); link.pending()) cold[i - 1]->warm();
+// Several at a time, because what shows whether a frame has arrived is in nobody's cache: it is fetched for all of them together. Without memory for
+// the list it looks the next time.
+void Fabric::look_at_cold(std::size_t links) noexcept try {
+    constexpr std::size_t kTogether = 16;
+    std::vector<AwaitedSignal> words;
+    words.reserve(kTogether * kTrafficKinds);
+    links = std::min(links, cold_count());
+    while (links > 0 && has_cold()) {
+        if (looked_at_ == 0 || looked_at_ > cold_count()) looked_at_ = cold_count();
+        const std::size_t some = std::min({links, looked_at_, kTogether});
+        words.clear();
+        for (std::size_t ahead = 1; ahead <= some; ++ahead)
+            static_cast<const Link&>(*cold_links_.cold()[looked_at_ - ahead]).await(words, /*calls_too=*/true);
+        for (const AwaitedSignal& each : words) __builtin_prefetch(each.word);
+        for (std::size_t left = some; left > 0; --left) warm_if_pending(--looked_at_);
+        links -= some;
+    }
+} catch (const std::bad_alloc&) {
+}
+
+void Fabric::warm_if_pending(std::size_t place) noexcept {
+    MayBeCold& link = *cold_links_.cold()[place];
+    if (static_cast<const Link&>(link).pending()) link.warm();
 }
 
 Result<std::unique_ptr<Link>> Fabric::open_stream(int socket, const StreamKeys&) {

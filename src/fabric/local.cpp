@@ -1,6 +1,7 @@
 #include "fabric/local.hpp"
 
 #include "fabric/direct/lanes.hpp"
+#include "fabric/direct/peers_bells.hpp"
 #include "fabric/stream/lanes.hpp"
 
 namespace rove::fabric {
@@ -43,6 +44,10 @@ public:
     [[nodiscard]] bool has_cold_on_board() const override { return direct_ && direct_->has_cold(); }
     void end_sleep() override {
         if (direct_) direct_->end_sleep();
+    }
+
+    void tidy() noexcept override {
+        if (direct_) PeersBells::of_process().close_quiet(Clock::now());
     }
 
 protected:

@@ -7,14 +7,19 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 namespace rove::fabric {
 namespace {
 
-// The device of a memory file or pipe of this process: the kernel has one device for the memory files of all processes, and one for pipes.
+// The device of a memory file or pipe of this process: the kernel has one device for the memory files of all processes, and one for pipes. Found
+// out once.
 Result<dev_t> device_of_own(mode_t kind) {
+    static constinit std::atomic<dev_t> of_memory{0}, of_pipes{0};  // 0: not yet; no such device has that number
+    std::atomic<dev_t>& known = kind == S_IFREG ? of_memory : of_pipes;
+    if (const dev_t device = known.load(std::memory_order_relaxed); device != 0) return device;
     Descriptor own;
     if (kind == S_IFREG) {
         own = Descriptor(memfd_create("rove-device", MFD_CLOEXEC));
@@ -30,6 +35,7 @@ Result<dev_t> device_of_own(mode_t kind) {
         return fail(ErrorCode::overloaded,
                     "a peer's file cannot be checked ({}); raise the limit of process {} (ulimit -n)", strerror(errno),
                     getpid());
+    known.store(facts.st_dev, std::memory_order_relaxed);
     return facts.st_dev;
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <compare>
 #include <cstdint>
 
 #include "base/bytes.hpp"
@@ -18,7 +19,7 @@ struct ProcFile {
     std::uint32_t descriptor = 0;
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
-    bool operator==(const ProcFile&) const = default;
+    auto operator<=>(const ProcFile&) const = default;
 
     [[nodiscard]] static Result<ProcFile> of(int descriptor);
     void write_to(Writer& out) const;

@@ -28,7 +28,7 @@ bool QuietRuns::end(const PeerState* from) {
 
 const QuietRuns::Share* QuietRuns::what_is_full(const PeerState* from, unsigned beyond) const {
     const auto of = of_peer_.find(from);
-    if (of == of_peer_.end()) return nullptr;  // each peer may have one, whatever the others have
+    if (of == of_peer_.end()) return of_peer_.size() < kFirstOfPeersMax ? nullptr : &all_;
     if (all_.threads >= kQuietRunsMax + beyond) return &all_;
     return of->second.threads >= kQuietRunsOfPeerMax + beyond ? &of->second : nullptr;
 }

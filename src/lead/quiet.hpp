@@ -15,9 +15,11 @@ namespace rove {
 // Functions that have waited quietly and not returned, on threads of the node's own: for each of them another thread is made. 64 stacks of
 // 8 MiB are half a GiB of addresses, of which a thread that serves uses some 100 KiB. While 64 functions wait so, calls of functions that
 // have waited quietly before, and of functions that have never ended yet, stay in their mailboxes. Calls of all other functions begin,
-// because the 64 may wait for one of them. More than 64 threads are made in two cases: for the first function of each peer, and for
+// because the 64 may wait for one of them. More than 64 threads are made in two cases: for the first function of each of 256 peers, and for
 // functions that had begun before the bound was reached: at most as many as the node has threads.
 inline constexpr unsigned kQuietRunsMax = 64;
+// Of this many peers each may have one, whatever the others have.
+inline constexpr std::size_t kFirstOfPeersMax = 256;
 // One peer's calls may use a quarter of these.
 inline constexpr unsigned kQuietRunsOfPeerMax = kQuietRunsMax / 4;
 // Calls that are held back in their mailboxes wait for as long as other such functions begin and end. If none has begun or ended for this

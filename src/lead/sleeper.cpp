@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -40,8 +41,11 @@ std::cv_status Sleeper::sleep(std::optional<TimePoint> deadline) {
     }
     std::array<epoll_event, 8> events{};
     const int ready = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
-    std::uint64_t kicks = 0;
-    (void)!read(event_, &kicks, sizeof kicks);  // forgets the kicks that ended this sleep
+    const auto end = events.begin() + std::max(ready, 0);
+    if (std::any_of(events.begin(), end, [this](const epoll_event& each) { return each.data.fd == event_; })) {
+        std::uint64_t kicks = 0;
+        (void)!read(event_, &kicks, sizeof kicks);  // forgets the kicks that ended this sleep
+    }
     return ready == 0 ? std::cv_status::timeout : std::cv_status::no_timeout;
 }
 

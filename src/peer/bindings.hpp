@@ -105,6 +105,9 @@ private:
     std::array<Bound, kRecent> recent_{};
 };
 
+// What a peer may have this node remember of its older handles, of which calls may be on their way. The peer reports those of forgotten ones again.
+inline constexpr std::size_t kAliasesMax = 4096;
+
 // Functions that old handles of this node meant, which it has forgotten, as a peer has reported them.
 class Aliases {
 public:
@@ -118,7 +121,7 @@ public:
 private:
     [[gnu::noinline]] const FunctionId* find_known(std::uint32_t handle) const { return functions_.find(handle); }
 
-    LatelyKnown<std::uint32_t, FunctionId, kBindingsMax> functions_;
+    LatelyKnown<std::uint32_t, FunctionId, kAliasesMax> functions_;
 };
 
 }  // namespace rove

@@ -319,7 +319,7 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
                     : Error(ErrorCode::unsupported,
                             fmt::format("nobody on its way has a form of its code for {}", code::host_triple())));
     };
-    for (const std::shared_ptr<PeerState>& peer : peers_) answer(peer->calls.parked);
+    for (PeerState* const peer : peers_.warm()) answer(peer->calls.parked);  // no others have any: may_cool()
     answer(local_parked_);
 }
 
@@ -336,7 +336,7 @@ void CodeExchange::give_up_parked(PeerState& from, const Digest& package, const 
 template <typename Tell>
 void CodeExchange::tell_parked(const Tell& tell) {
     if (local_parked_) tell(*local_parked_);
-    for (const auto& peer : peers_)
+    for (PeerState* const peer : peers_.warm())  // as above
         if (peer->calls.parked) tell(*peer->calls.parked);
 }
 

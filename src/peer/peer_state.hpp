@@ -188,7 +188,8 @@ private:
     friend class PeerList;
     friend class WarmPeers;
     WarmPeers* warm_peers_ GUARDED_BY(lock_of<EngineLock>) = nullptr;  // its engine's
-    bool is_warm_ GUARDED_BY(lock_of<EngineLock>) = false;             // it is among them
+    static constexpr std::size_t kNotWarm = ~std::size_t{0};
+    std::size_t warm_at_ GUARDED_BY(lock_of<EngineLock>) = kNotWarm;  // its place among them
 
     PeerIdentity identity_ GUARDED_BY(lock_of<EngineLock>);
     std::atomic<bool> has_residents_{false};

@@ -23,6 +23,7 @@ void Routes::enter(PeerState& peer) {
         clients_[peer.id()] = &peer;
     } else if (!peer.is_member()) {
         foreign_[peer.back()] = &peer;
+        foreign_at_[peer.identity().address] = &peer;
     } else {
         if (members_.size() <= peer.id()) members_.resize(peer.id() + 1, nullptr);
         members_[peer.id()] = &peer;
@@ -39,14 +40,15 @@ void Routes::leave(const PeerState& peer) {
     forget_last();
     bool had_name = peer.is_member() && member(peer.id()) == &peer;
     if (had_name) members_[peer.id()] = nullptr;
-    const auto erase = [&](auto& from, NodeId name) {
+    const auto erase = [&peer](auto& from, const auto& name) {
         const auto found = from.find(name);
-        if (found == from.end() || found->second != &peer) return;
+        if (found == from.end() || found->second != &peer) return false;
         from.erase(found);
-        had_name = true;
+        return true;
     };
-    erase(clients_, peer.id());
-    erase(foreign_, peer.back());
+    had_name = erase(clients_, peer.id()) || had_name;
+    had_name = erase(foreign_, peer.back()) || had_name;
+    (void)erase(foreign_at_, peer.identity().address);
     if (had_name) others_.left(peer.back());  // otherwise a peer has it that was met since
 }
 

@@ -9,8 +9,12 @@
 // Invariant: each peer that is entered has a link, and is found under exactly one name, PeerState::back.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -51,6 +55,11 @@ public:
     [[nodiscard]] PeerState* member(NodeId id) const REQUIRES(lock_of<EngineLock>) {
         return id < members_.size() ? members_[id] : nullptr;
     }
+    // The one of another cluster that was met last at that address, and has a link; null: none.
+    [[nodiscard]] PeerState* foreign_at(std::string_view address) const REQUIRES(lock_of<EngineLock>) {
+        const auto found = foreign_at_.find(address);
+        return found != foreign_at_.end() ? found->second : nullptr;
+    }
     // By dense id, null where there is no link.
     [[nodiscard]] std::span<PeerState* const> members() const REQUIRES(lock_of<EngineLock>) { return members_; }
     // Of any engine of this node.
@@ -75,6 +84,7 @@ private:
     std::vector<PeerState*> members_ GUARDED_BY(lock_of<EngineLock>);
     std::unordered_map<NodeId, PeerState*> clients_ GUARDED_BY(lock_of<EngineLock>);  // of this node
     std::unordered_map<NodeId, PeerState*> foreign_ GUARDED_BY(lock_of<EngineLock>);
+    std::map<std::string, PeerState*, std::less<>> foreign_at_ GUARDED_BY(lock_of<EngineLock>);  // by their addresses
     // The client that to() found last: most replies are sent to one client after the other.
     mutable PeerState* routed_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     mutable NodeId routed_id_ GUARDED_BY(lock_of<EngineLock>) = kNoNode;

@@ -10,24 +10,22 @@ void WarmPeers::make_room_for(std::size_t peers) {
 }
 
 void WarmPeers::add(PeerState& peer) noexcept {
-    if (std::exchange(peer.is_warm_, true)) return;
+    if (peer.warm_at_ != PeerState::kNotWarm) return;
+    peer.warm_at_ = peers_.size();
     peers_.push_back(&peer);
     ++version_;
 }
 
-template <typename Gone>
-void WarmPeers::remove_if(const Gone& gone) noexcept {
-    const auto removed = std::erase_if(peers_, [&gone](PeerState* peer) {
-        engine_lock_is_held();
-        if (!gone(*peer)) return false;
-        peer->is_warm_ = false;
-        return true;
-    });
-    if (removed > 0) ++version_;
-}
-
-void WarmPeers::remove(const PeerState& peer) noexcept {
-    remove_if([&peer](const PeerState& each) { return &each == &peer; });
+// The last one takes its place.
+void WarmPeers::remove(PeerState& peer) noexcept {
+    const std::size_t place = std::exchange(peer.warm_at_, PeerState::kNotWarm);
+    if (place == PeerState::kNotWarm) return;
+    if (peers_.back() != &peer) {
+        peers_[place] = peers_.back();
+        peers_[place]->warm_at_ = place;
+    }
+    peers_.pop_back();
+    ++version_;
 }
 
 void WarmPeers::cool_quiet(fabric::Fabric& fabric) {
@@ -37,10 +35,8 @@ void WarmPeers::cool_quiet(fabric::Fabric& fabric) {
     for (PeerState* const peer : peers_)
         if (peer->link() && !peer->note_traffic() && may_cool(*peer, now)) quiet.push_back(peer->link().get());
     fabric.cool(quiet);
-    remove_if([](const PeerState& peer) {
-        engine_lock_is_held();
-        return !peer.link() || peer.link()->is_cold();
-    });
+    for (std::size_t place = peers_.size(); place > 0; --place)
+        if (PeerState& peer = *peers_[place - 1]; !peer.link() || peer.link()->is_cold()) remove(peer);
 }
 
 PeerNeeds WarmPeers::needs(Takes takes, TimePoint now) {

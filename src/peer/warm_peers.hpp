@@ -44,7 +44,7 @@ public:
     void make_room_for(std::size_t peers) REQUIRES(lock_of<EngineLock>);
     // Nothing happens where it is there.
     void add(PeerState& peer) noexcept REQUIRES(lock_of<EngineLock>);
-    void remove(const PeerState& peer) noexcept REQUIRES(lock_of<EngineLock>);
+    void remove(PeerState& peer) noexcept REQUIRES(lock_of<EngineLock>);
     // Links over which nothing has come or gone since this was called last are cold from here on, unless there are few.
     void cool_quiet(fabric::Fabric& fabric) REQUIRES(lock_of<EngineLock>);
 
@@ -64,9 +64,6 @@ public:
     void add_links(std::vector<std::shared_ptr<fabric::Link>>& links) const REQUIRES(lock_of<EngineLock>);
 
 private:
-    template <typename Gone>
-    void remove_if(const Gone& gone) noexcept REQUIRES(lock_of<EngineLock>);
-
     std::vector<PeerState*> peers_ GUARDED_BY(lock_of<EngineLock>);
     std::uint64_t version_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };

@@ -71,8 +71,8 @@ public:
     // Files that wait to be mapped by their peers. Beyond that the oldest file is closed, and its buffer is copied by calls. A quarter of
     // the process's descriptors at most, so that three quarters are left for peers and for the program itself.
     static constexpr std::size_t kUnmappedFilesMax = 256;
-    // Blocks that are mappings of their own: a quarter of the 65,530 that Linux gives a process. More are on the heap.
-    static constexpr std::size_t kMappingsMax = 16384;
+    // Blocks that are mappings of their own. More are on the heap: engine/mappings.hpp says what a process's mappings are for.
+    static constexpr std::size_t kMappingsMax = 4096;
 
     explicit MemoryTable(std::size_t bytes_max);
 

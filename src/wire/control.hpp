@@ -25,7 +25,7 @@ inline constexpr std::size_t kTripleBytesMax = 32;
 inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // UCX: two worker addresses (~1 KiB each) and two keys
 inline constexpr std::size_t kGoodbyeTextMax = 240;
 inline constexpr std::size_t kResidentMax = 1024;  // packages that a node reports to have
-inline constexpr std::size_t kMembersMax = 1024;   // in one list: as many as a node has peers at most
+inline constexpr std::size_t kMembersMax = 1024;   // of a cluster, and so in one list
 
 using Nonce = OpaqueId<32, struct NonceTag>;
 using Proof = OpaqueId<32, struct ProofTag>;

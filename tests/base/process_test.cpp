@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
+
+#include "base/descriptor_limit.hpp"
 
 namespace rove {
 namespace {
@@ -45,6 +48,20 @@ TEST(Process, BothOutputsAreReadWhileItWrites) {
     EXPECT_EQ(ran.status, 3);
     EXPECT_EQ(ran.out.size(), 200'000U);
     EXPECT_EQ(ran.err.size(), 400'000U);
+}
+
+// Programs that call select() cannot use higher numbers.
+TEST(Process, HasTheLimitOfDescriptorsThatThisOneHadAtFirst) {
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlimit low{.rlim_cur = limit.rlim_max / 2, .rlim_max = limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    allow_all_descriptors();
+    rlimit raised{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &raised), 0);
+    EXPECT_EQ(raised.rlim_cur, limit.rlim_max);
+    EXPECT_EQ(shell("ulimit -Sn").communicate().out, std::to_string(low.rlim_cur) + "\n");
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 TEST(Process, KeepsTheBeginningOfMoreThanIsWanted) {

@@ -413,7 +413,9 @@ TEST(Bench, WrongUsageSaysSo) {
                                                           {"threads", "--threads", "0"},
                                                           {"threads", "--threads", "257"},
                                                           {"threads", "--threads", "many"},
-                                                          {"idle", "--peers", "1024"},
+                                                          {"engines", "--engines", "1"},
+                                                          {"engines", "--engines", "65"},
+                                                          {"idle", "--peers", "16384"},
                                                           {"idle", "--peers", "many"},
                                                           {"idle", "--quiet-ms", "-1"},
                                                           {}};

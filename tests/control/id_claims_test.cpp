@@ -69,6 +69,23 @@ TEST_F(IdClaimsTest, NobodyGetsTheIdOfWhoLives) {
     EXPECT_EQ(here.error().code(), ErrorCode::invalid) << "this node listens there";
 }
 
+TEST_F(IdClaimsTest, AClusterHasAsManyMembersAsOneListHolds) {
+    begin_as(0);
+    constexpr auto kMost = static_cast<NodeId>(wire::control::kMembersMax);
+    EXPECT_EQ(refusal(certified(keys_, kMost)).find("it says that it is node 1024"), 0U);
+    for (NodeId id = 1; id < kMost - 1; ++id) members_.set(member(id), State::lost);
+    EXPECT_EQ(value_or_throw(run(ids_.give(request_of(keys_, kMost - 1)))), kMost - 1);
+    members_.set(member(kMost - 1), State::lost);
+    const auto full = run(ids_.give(request_of(keys_, kMost)));
+    ASSERT_FALSE(full);
+    EXPECT_EQ(full.error().code(), ErrorCode::overloaded);
+    EXPECT_NE(full.error().message().find("1024 nodes are members"), std::string::npos) << full.error().message();
+    EXPECT_NE(full.error().message().find("when one has left"), std::string::npos) << full.error().message();
+    EXPECT_EQ(members_.list(kNoNode).size(), kMost) << "none is left out of a list";
+    EXPECT_NE(refusal(certified(keys_, kMost)).find("it says that it is node 1024"), std::string::npos);
+    EXPECT_FALSE(members_.is_news(member(kMost)));
+}
+
 // A member that is stopped for long is given up, and comes back with its id.
 TEST_F(IdClaimsTest, AnIdThatWasTakenIsTheLastToBeGivenAgain) {
     begin_as(0);

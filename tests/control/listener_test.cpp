@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include "../node/soon.hpp"
+#include "base/unix_socket.hpp"
 #include "control/socket_file.hpp"
 
 namespace rove::test {
@@ -46,6 +50,25 @@ protected:
         sockets_.push_back(socket);
         return ::connect(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
     }
+    // Sends a byte, with that descriptor if it is one: errno, or 0.
+    static int error_of_sending(int socket, int descriptor) {
+        char byte = 1;
+        iovec bytes{.iov_base = &byte, .iov_len = 1};
+        alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptor)> control{};
+        msghdr message{};
+        message.msg_iov = &bytes;
+        message.msg_iovlen = 1;
+        if (descriptor >= 0) {
+            message.msg_control = control.data();
+            message.msg_controllen = control.size();
+            cmsghdr* const header = CMSG_FIRSTHDR(&message);
+            header->cmsg_level = SOL_SOCKET;
+            header->cmsg_type = SCM_RIGHTS;
+            header->cmsg_len = CMSG_LEN(sizeof descriptor);
+            std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+        }
+        return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : errno;
+    }
     std::string path(const char* name) const { return folder_ + "/" + name; }
     // Of an error that names the address.
     static ErrorCode refused(const Result<Address>& opened, const std::string& text, const std::string& why) {
@@ -67,6 +90,23 @@ protected:
                            taken_.push_back(std::move(socket));
                        }};
 };
+
+// What sends one may have the kernel wait when it is closed. From Linux 6.16 on.
+TEST_F(ListenerTest, DescriptorsAreRefused) {
+    int refuses = 0;
+    socklen_t size = sizeof refuses;
+    const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockets_.push_back(probe);
+    if (getsockopt(probe, SOL_SOCKET, SO_PASSRIGHTS, &refuses, &size) != 0)
+        GTEST_SKIP() << "this kernel cannot refuse descriptors: it is older than Linux 6.16";
+    const auto address = open("unix:" + path("node"));
+    ASSERT_TRUE(address) << address.error().message();
+    listener_.accept();
+    ASSERT_TRUE(connects(*address));
+    ASSERT_TRUE(soon([this] { return came_ == 1; }));
+    EXPECT_EQ(error_of_sending(sockets_.back(), STDERR_FILENO), EPERM);
+    EXPECT_EQ(error_of_sending(sockets_.back(), -1), 0) << "bytes alone are taken";
+}
 
 TEST_F(ListenerTest, WhoeverConnectsWaitsUntilItAccepts) {
     const auto address = open("127.0.0.1:0");

@@ -16,74 +16,14 @@
 
 #include "../mailbox_memory.hpp"
 #include "base/descriptor.hpp"
+#include "direct_links.hpp"
 #include "fabric/direct/lanes.hpp"
-#include "fabric/direct/peers_bells.hpp"
 #include "fabric/loopback/loopback.hpp"
 #include "fabric/mapped_region.hpp"
 #include "fabric/proc_file.hpp"
-#include "fabrics.hpp"
 
 namespace rove::fabric {
 namespace {
-
-// The offer of docs/frames.md, field by field.
-struct Offer {
-    std::uint8_t version = 0;
-    std::string boot_id;
-    std::uint32_t pid = 0;
-    std::uint64_t token = 0;
-    ProcFile mailbox, bell, board;
-    std::uint32_t place = 0;
-
-    static Offer of(const ByteBuffer& bytes) {
-        Reader in(bytes);
-        Offer offer;
-        offer.version = in.number<std::uint8_t>();
-        offer.boot_id = as_text(in.take(36));
-        offer.pid = in.number<std::uint32_t>();
-        offer.token = in.number<std::uint64_t>();
-        offer.mailbox = ProcFile::read_from(in);
-        offer.bell = ProcFile::read_from(in);
-        offer.board = ProcFile::read_from(in);
-        offer.place = in.number<std::uint32_t>();
-        EXPECT_TRUE(in.done());
-        return offer;
-    }
-    [[nodiscard]] ByteBuffer bytes() const {
-        Writer out;
-        out.number(version);
-        out.bytes(as_bytes(boot_id));
-        out.number(pid);
-        out.number(token);
-        mailbox.write_to(out);
-        bell.write_to(out);
-        board.write_to(out);
-        out.number(place);
-        return out.take();
-    }
-};
-
-class Direct : public testing::Test {
-protected:
-    std::unique_ptr<Fabric> fabric_a = std::move(*open_local_fabric({.stream = false}));
-    std::unique_ptr<Fabric> fabric_b = std::move(*open_local_fabric({.stream = false}));
-    std::unique_ptr<Link> a = std::move(*fabric_a->open_link());
-    std::unique_ptr<Link> b = std::move(*fabric_b->open_link());
-
-    void expect_refused(const Offer& offer, const std::string& what) {
-        const Status status = b->connect(offer.bytes());
-        ASSERT_FALSE(status) << what;
-        EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << what << ": " << status.error().message();
-        EXPECT_EQ(Lane::none, b->lane()) << what;
-        EXPECT_EQ(nullptr, b->reserve(Traffic::calls, wire::kHeaderBytes)) << what;
-    }
-    // An offer that names this process's file instead of the mailbox.
-    Offer with_mailbox(int file) {
-        Offer offer = Offer::of(a->offer());
-        offer.mailbox = *ProcFile::of(file);
-        return offer;
-    }
-};
 
 // A memory file that is all that a mailbox should be, but for what the caller leaves out.
 Descriptor memory_file(std::size_t bytes, int seals, std::uint64_t owner) {
@@ -99,7 +39,7 @@ Descriptor memory_file(std::size_t bytes, int seals, std::uint64_t owner) {
 TEST_F(Direct, AnOfferIsTakenAsItIsDocumented) {
     const Offer offer = Offer::of(a->offer());
     EXPECT_EQ(113U, a->offer().size());
-    EXPECT_EQ(6U, offer.version);
+    EXPECT_EQ(7U, offer.version);
     EXPECT_EQ(static_cast<std::uint32_t>(getpid()), offer.pid);
     EXPECT_EQ(a->offer(), offer.bytes());
     EXPECT_TRUE(b->connect(offer.bytes()));
@@ -200,11 +140,6 @@ std::size_t count_lines(const char* file) {
     return static_cast<std::size_t>(
         std::count(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>(), '\n'));
 }
-std::size_t count_descriptors() {
-    const std::filesystem::directory_iterator all("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
-
 TEST_F(Direct, TheMailboxFileIsClosedOnceThePeerHasMappedIt) {
     const std::size_t before = count_descriptors();
     ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
@@ -234,77 +169,6 @@ TEST_F(Direct, TwoThousandLinksLeaveNothingBehind) {
     EXPECT_EQ(descriptors, count_descriptors());
 }
 
-// The peer is in this process: its region is the one mapping of that file here that `b` did not make.
-class OfPeer {
-public:
-    explicit OfPeer(const ByteBuffer& offer) {
-        const Offer read = Offer::of(offer);
-        const auto file = read.mailbox.open(read.pid, S_IFREG);
-        if (file) region_ = map_memory<Region>(MAP_SHARED, file->number());
-    }
-    Region* operator->() { return region_.get(); }
-
-private:
-    MappedRegion region_;
-};
-
-int bells_in(int descriptor) {
-    std::array<char, 8192> bells{};
-    return static_cast<int>(read(descriptor, bells.data(), bells.size()));
-}
-
-// One fabric with links to more others than it keeps bells open: each is rung, and no descriptor is left.
-TEST_F(Direct, PeersThatSleepAreWokenHoweverManyThereAre) {
-    constexpr std::size_t kMany = PeersBells::kOpenMax + 10;
-    struct Other {
-        std::unique_ptr<Fabric> fabric;
-        std::unique_ptr<Link> link, back;
-    };
-    const std::size_t before = count_descriptors();
-    {
-        std::vector<Other> others(kMany);
-        for (Other& other : others) {
-            other.fabric = std::move(*open_local_fabric({.stream = false}));
-            other.link = std::move(*other.fabric->open_link());
-            other.back = std::move(*fabric_a->open_link());
-            ASSERT_TRUE(other.link->connect(other.back->offer()));
-            ASSERT_TRUE(other.back->connect(other.link->offer()));
-            other.link->settled();
-            other.back->settled();
-        }
-        // Each fabric has its own bell and board, and fabric_a's bell open once.
-        EXPECT_EQ(count_descriptors(), before + 3 * kMany + PeersBells::kOpenMax);
-        for (int round = 1; round <= 2; ++round)
-            for (Other& other : others) {
-                ASSERT_TRUE(other.fabric->announce_sleep());
-                ASSERT_TRUE(send(*other.back, Traffic::calls, static_cast<unsigned>(round), 8));
-                EXPECT_EQ(bells_in(other.fabric->descriptors().front()), 1);
-                other.fabric->end_sleep();
-            }
-        EXPECT_EQ(count_descriptors(), before + 3 * kMany + PeersBells::kOpenMax);
-    }
-    EXPECT_EQ(count_descriptors(), before);
-}
-
-TEST_F(Direct, APeerIsWokenAlsoWhereDescriptorsAreShort) {
-    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
-    rlimit limit{};
-    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
-    ASSERT_TRUE(fabric_b->announce_sleep());
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-    EXPECT_TRUE(send(*a, Traffic::calls, 1, 8));
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    EXPECT_EQ(bells_in(fabric_b->descriptors().front()), 1) << "its bell is open";
-}
-
-// The receiver's board, as one of its peers has it mapped.
-MappedBoard board_of(const ByteBuffer& offer) {
-    const Offer read = Offer::of(offer);
-    const auto file = read.board.open(read.pid, S_IFREG);
-    return file ? map_memory<BoardMemory>(MAP_SHARED, file->number()) : MappedBoard();
-}
-
 TEST_F(Direct, APlaceBeyondTheBoardIsRefused) {
     Offer offer = Offer::of(a->offer());
     offer.place = kBoardPlaces;
@@ -324,10 +188,30 @@ TEST_F(Direct, BitsThatOthersClearAreMadeUpForWhenAllMailboxesAreLookedAt) {
     ASSERT_NE(board->summary, 0U);
     board->summary = 0;
     EXPECT_FALSE(fabric_a->has_warmed());
-    fabric_a->look_at_cold();
+    fabric_a->look_at_cold(1);
     ASSERT_TRUE(fabric_a->has_warmed());
     EXPECT_EQ(&fabric_a->take_warmed(), a.get());
     EXPECT_TRUE(take(*a, Traffic::calls, 1));
+}
+
+TEST_F(Direct, ColdMailboxesAreLookedAtByTurns) {
+    constexpr std::size_t kLinks = 5;
+    std::vector<std::unique_ptr<Link>> mine, theirs;
+    for (std::size_t i = 0; i < kLinks; ++i) {
+        mine.push_back(std::move(*fabric_a->open_link()));
+        theirs.push_back(std::move(*fabric_b->open_link()));
+        ASSERT_TRUE(mine[i]->connect(theirs[i]->offer()) && theirs[i]->connect(mine[i]->offer()));
+        Link* const cold[] = {mine[i].get()};
+        fabric_a->cool(cold);
+    }
+    const MappedBoard board = board_of(mine[0]->offer());
+    ASSERT_TRUE(send(*theirs[0], Traffic::calls, 1, 8));
+    board->summary = 0;
+    for (std::size_t looks = 0; looks < kLinks && !fabric_a->has_warmed(); ++looks) fabric_a->look_at_cold(1);
+    ASSERT_TRUE(fabric_a->has_warmed());
+    EXPECT_EQ(&fabric_a->take_warmed(), mine[0].get());
+    fabric_a->look_at_cold(kLinks);
+    EXPECT_FALSE(fabric_a->has_warmed());
 }
 
 TEST_F(Direct, BitsThatAreSetInVainWarmNothingAndAreLookedAtLessOften) {
@@ -346,7 +230,11 @@ TEST_F(Direct, BitsThatAreSetInVainWarmNothingAndAreLookedAtLessOften) {
     for (unsigned turn = 0; turn < kTurns; ++turn) {
         set_all();
         EXPECT_FALSE(fabric_a->has_warmed());
-        if (std::atomic_ref(board->summary).load() == 0) ++looks;
+        std::size_t cleared = 0;
+        for (auto& group : board->groups)
+            for (std::uint64_t& word : group) cleared += std::atomic_ref(word).load() == 0 ? 1 : 0;
+        EXPECT_LE(cleared, 1U) << "one look takes few bits";
+        looks += cleared > 0 ? 1 : 0;
     }
     EXPECT_TRUE(a->is_cold());
     EXPECT_LT(looks, kTurns / 10);
@@ -357,6 +245,48 @@ TEST_F(Direct, BitsThatAreSetInVainWarmNothingAndAreLookedAtLessOften) {
     while (!fabric_a->has_warmed() && std::chrono::steady_clock::now() < until) set_all();
     EXPECT_FALSE(a->is_cold()) << "what is sent is seen nevertheless";
     EXPECT_TRUE(take(*a, Traffic::calls, 1));
+}
+
+// A hostile peer takes the announcement and sets its bit, again and again, and sends nothing.
+TEST_F(Direct, ALinkIsWarmedInVainOnceOnly) {
+    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
+    const MappedBoard board = board_of(a->offer());
+    const Offer offer = Offer::of(a->offer());
+    OfPeer region(a->offer());
+    ASSERT_TRUE(board);
+    const auto say = [&] {
+        std::atomic_ref(region->wanted).store(Wanted::nothing);
+        EXPECT_FALSE(PlaceOnBoard(*board, offer.place).set());
+    };
+    Link* const link[] = {a.get()};
+    fabric_a->cool(link);
+    say();
+    ASSERT_TRUE(fabric_a->has_warmed()) << "a slow sender may mean a frame that has been taken";
+    EXPECT_EQ(&fabric_a->take_warmed(), a.get());
+    fabric_a->cool(link);
+    // The board is looked at less often, too.
+    const auto is_seen = [&](bool warms) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        while (std::atomic_ref(board->summary).load() != 0 && std::chrono::steady_clock::now() < until)
+            EXPECT_EQ(fabric_a->has_warmed(), warms && std::atomic_ref(board->summary).load() == 0);
+        return fabric_a->has_warmed();
+    };
+    for (int time = 0; time < 3; ++time) {
+        say();
+        EXPECT_FALSE(is_seen(false));
+        EXPECT_TRUE(a->announces_cold()) << "it is to say again what it sends";
+    }
+    EXPECT_TRUE(a->is_cold());
+    // It is believed with a frame, and from then on without.
+    for (std::uint64_t frame = 0; frame < 2; ++frame) {
+        ASSERT_TRUE(send(*b, Traffic::calls, frame, 8));
+        ASSERT_TRUE(is_seen(true));
+        EXPECT_EQ(&fabric_a->take_warmed(), a.get());
+        EXPECT_TRUE(take(*a, Traffic::calls, frame));
+        fabric_a->cool(link);
+    }
+    say();
+    EXPECT_TRUE(is_seen(true));
 }
 
 TEST_F(Direct, ALinkThatIsQuietKeepsFewPages) {

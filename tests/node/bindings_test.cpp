@@ -115,13 +115,13 @@ TEST(Bindings, APeerThatWasRestartedHasGivenNone) {
 TEST(Aliases, AreBounded) {
     Aliases aliases;
     EXPECT_EQ(aliases.find(0), nullptr);
-    for (std::uint32_t i = 0; i < kBindingsMax; ++i) aliases.learn(i, function(i));
+    for (std::uint32_t i = 0; i < kAliasesMax; ++i) aliases.learn(i, function(i));
     ASSERT_NE(aliases.find(0), nullptr);
     EXPECT_EQ(*aliases.find(0), function(0));
-    aliases.learn(kBindingsMax, function(1));
+    aliases.learn(kAliasesMax, function(1));
     EXPECT_EQ(aliases.find(0), nullptr);
-    ASSERT_NE(aliases.find(kBindingsMax - 1), nullptr);
-    EXPECT_EQ(*aliases.find(kBindingsMax - 1), function(kBindingsMax - 1));
+    ASSERT_NE(aliases.find(kAliasesMax - 1), nullptr);
+    EXPECT_EQ(*aliases.find(kAliasesMax - 1), function(kAliasesMax - 1));
 }
 
 }  // namespace

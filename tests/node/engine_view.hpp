@@ -57,6 +57,11 @@ struct EngineView {
         const Hold hold(engine.lock());
         return engine.peers().all().warm().size();
     }
+    // How many links are still to be looked at in this second, after the first ones, whether they may give memory back.
+    static std::size_t left_to_tend(Engine& engine) {
+        const Hold hold(engine.lock());
+        return engine.turns_.tend_memory(kPeersMax);
+    }
     // Threads that wait until they may send.
     static std::size_t waits_for_room(Engine& engine) {
         const Hold hold(engine.lock());

@@ -6,6 +6,7 @@
 
 #include "control/channel.hpp"
 #include "control/reception.hpp"
+#include "engine_view.hpp"
 #include "raw_meeting.hpp"
 
 namespace rove::test {
@@ -59,9 +60,12 @@ TEST(MeetingBounds, ANodeWithAsManyPeersAsItMayHaveSaysSo) {
     EXPECT_EQ(add(kPeersMax), ErrorCode::overloaded);
     const Error full = error_of([&] { (void)in_between.connect(node.address()); });
     EXPECT_EQ(full.code(), ErrorCode::overloaded);
-    EXPECT_NE(full.message().find("1024 peers"), std::string::npos) << full.message();
+    EXPECT_NE(full.message().find("16384 peers"), std::string::npos) << full.message();
     EXPECT_NE(full.message().find(node.address()), std::string::npos) << full.message();
     EXPECT_EQ(peer.sync(fn<one_more>, 1), 2) << "the others go on";
+    const std::size_t left = EngineView::left_to_tend(core->first_engine());
+    EXPECT_GT(left, kPeersMax / 2 - 1000) << "memory is to go back within seconds, however many peers there are";
+    EXPECT_LT(left, kPeersMax / 2) << "the lock is to be free in between";
     for (const auto& [state, meeting] : peers)
         core->first_engine().peers().lose(state, meeting, Error(ErrorCode::disconnected, "it left"));
     peers.clear();

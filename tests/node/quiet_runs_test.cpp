@@ -50,6 +50,15 @@ TEST_F(QuietRunsTest, OnePeerHasAQuarter) {
     EXPECT_TRUE(runs_.begin(other));
 }
 
+TEST_F(QuietRunsTest, OfManyPeersTheFirstHaveAPlaceEach) {
+    for (std::size_t i = 0; i < kFirstOfPeersMax; ++i) ASSERT_TRUE(runs_.begin(peer())) << i;
+    const PeerState* const late = peer();
+    EXPECT_TRUE(runs_.holds(unknown_, late));
+    EXPECT_TRUE(runs_.held_until(unknown_, late));
+    EXPECT_FALSE(runs_.begin(late));
+    EXPECT_EQ(runs_.threads(), kFirstOfPeersMax);
+}
+
 TEST_F(QuietRunsTest, AllTogetherHaveTheWholeAndTheFirstOfEachPeerHasAPlaceBesides) {
     const PeerState* const full = fill();
     const PeerState* const late = peer();

@@ -39,6 +39,26 @@ TEST_F(RoutesTest, AMemberIsReachedByItsIdAndForItsClients) {
     EXPECT_EQ(routes_.to(client_id(2, 7)), nullptr);
 }
 
+TEST_F(RoutesTest, ANodeOfAnotherClusterIsFoundAtItsAddress) {
+    const auto enter_at = [this](PeerState& peer, const std::string& address) {
+        const PeerIdentity met{.id = 2, .my_id = client_id(2, 7), .member = false, .address = address};
+        meet(peer, met, routes_.name_for(met, peer.back()));
+        routes_.enter(peer);
+    };
+    enter_at(one_, "unix:/a");
+    enter_at(other_, "unix:/b");
+    EXPECT_EQ(routes_.foreign_at("unix:/a"), &one_);
+    EXPECT_EQ(routes_.foreign_at("unix:/b"), &other_);
+    EXPECT_EQ(routes_.foreign_at("unix:/c"), nullptr);
+    routes_.leave(one_);
+    EXPECT_EQ(routes_.foreign_at("unix:/a"), nullptr);
+    (void)one_.end_meeting(dropped_);
+    enter_at(one_, "unix:/b");
+    EXPECT_EQ(routes_.foreign_at("unix:/b"), &one_) << "it was met last";
+    routes_.leave(other_);
+    EXPECT_EQ(routes_.foreign_at("unix:/b"), &one_);
+}
+
 TEST_F(RoutesTest, AClientOfThisNodeIsReachedByTheIdThatItWasGiven) {
     enter(one_, client_id(1, 7), false);
     enter(other_, client_id(1, 8), false);

@@ -177,6 +177,34 @@ TEST_F(Warm, APeerIsThereOnceUntilItIsRemoved) {
     EXPECT_EQ(warm().size(), kWarmMax + 1) << "nobody has it any more";
 }
 
+TEST_F(Warm, ThoseThatMakeWayForOneThatIsRemovedAreRemovedThemselves) {
+    const std::shared_ptr<PeerState> last = neighbours_.peers[kWarmMax + 1];
+    neighbours_.peers.remove(0);
+    EXPECT_EQ(std::ranges::count(warm(), last.get()), 1);
+    warm().remove(*last);
+    EXPECT_EQ(std::ranges::count(warm(), last.get()), 0);
+    EXPECT_EQ(warm().size(), kWarmMax);
+    warm().remove(*last);
+    EXPECT_EQ(warm().size(), kWarmMax) << "it is not there any more";
+}
+
+class PeerListTest : public Warm {};
+
+TEST_F(PeerListTest, FindsEachUntilItIsRemoved) {
+    std::vector<std::shared_ptr<PeerState>> peers(neighbours_.peers.begin(), neighbours_.peers.end());
+    const auto gone = peers[1];
+    neighbours_.peers.remove(1);
+    neighbours_.peers.remove(neighbours_.peers.size() - 1);
+    std::size_t found = 0;
+    for (std::size_t place = 0; place < neighbours_.peers.size(); ++place)
+        found += neighbours_.peers.find(&peer(place)) == neighbours_.peers[place] ? 1 : 0;
+    EXPECT_EQ(found, peers.size() - 2);
+    EXPECT_EQ(neighbours_.peers.find(gone.get()), nullptr);
+    EXPECT_EQ(neighbours_.peers.find(peers[kWarmMax].get()), nullptr) << "it was the last one";
+    neighbours_.peers.add(gone);
+    EXPECT_EQ(neighbours_.peers.find(gone.get()), gone);
+}
+
 TEST_F(Warm, QuietPeersAreColdUntilSomethingComesFromThem) {
     arrive(0);
     warm().cool_quiet(*neighbours_.fabric());

@@ -189,8 +189,8 @@ void add_bench(CLI::App& app) {
         ->add_option(
             "--peers", settings.peers,
             "idle: how many do nothing (0,100,300; --quick: 0,8). Several: separated by commas. Each takes some "
-            "90 KiB of memory at both ends together, after it has been quiet for 5 s, and descriptors: the soft "
-            "limit of these is raised to the hard one")
+            "90 KiB of memory at both ends together, after it has been quiet for 5 s, a thread, and 10 descriptors at "
+            "its own end: their soft limit is raised to the hard one")
         ->delimiter(',')
         ->check(CLI::Range(std::size_t{0}, kPeersMax - 1));  // one more calls
     command

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/descriptor.hpp"
+#include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "choices.hpp"
 #include "code/cache.hpp"
@@ -63,6 +64,7 @@ bool serve(const Arguments& arguments, EndSignals& signals) {
 
 void run_node(const Arguments& arguments) {
     fill_standard_descriptors();  // before anything else is opened
+    allow_all_descriptors();      // some for each peer
     // The node continues if the reader of its output is gone. SIGPIPE has a handler; programs that functions start would inherit SIG_IGN.
     (void)std::signal(SIGPIPE, [](int) {});
     keep_large_memory();

@@ -11,7 +11,6 @@
 #include "base/reclaimer.hpp"
 #include "fabric/direct/doorbell.hpp"
 #include "fabric/direct/link.hpp"
-#include "fabric/direct/peers_bells.hpp"
 #include "fabric/region_file.hpp"
 #include "fabric/sleep_fence.hpp"
 
@@ -31,7 +30,6 @@ public:
 
     // Used by the links.
     [[nodiscard]] const Doorbell& bell() const { return bell_; }
-    [[nodiscard]] PeersBells& peers_bells() { return peers_bells_; }
     [[nodiscard]] const Descriptor& board_file() const { return board_file_; }
     [[nodiscard]] Reclaimer& reclaimer() { return reclaimer_; }
     // Its place on the board. None: there are as many links as may be.
@@ -48,7 +46,6 @@ private:
           board_(*board_memory_) {}
 
     Doorbell bell_;
-    PeersBells peers_bells_;
     SleepFence fence_;
     Descriptor board_file_;
     MappedBoard board_memory_;

@@ -14,21 +14,25 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 6;  // differs from every version of a UCX link's offer (ucx/link.cpp)
+constexpr std::uint8_t kOfferVersion = 7;  // differs from every version of a UCX link's offer (ucx/link.cpp)
 
 }  // namespace
 
 Result<std::unique_ptr<DirectLink>> DirectLink::open(DirectLanes& lanes) {
     std::unique_ptr<DirectLink> link(new DirectLink(lanes));
     link->place_ = lanes.add(*link);
-    if (!link->place_) return fail(ErrorCode::overloaded, "a fabric has {} links, the most there may be", kBoardPlaces);
+    if (!link->place_)
+        return fail(
+            ErrorCode::overloaded,
+            "process {} has {} links by shared memory from one node, the most there may be; try again when some "
+            "peers have left, or start both ends with --fabric tcp",
+            getpid(), kBoardPlaces);
     ROVE_CHECK(link->make_region());
     return link;
 }
 
 DirectLink::~DirectLink() {
     (void)keep_pages();  // otherwise the mailboxes of links that have ended would stay for as long as a peer likes
-    lanes_.peers_bells().close(peers_bell_);
     if (place_) lanes_.remove(*this, *place_);
 }
 
@@ -77,8 +81,7 @@ Status DirectLink::connect(Bytes peer_offer) {
     ROVE_CHECK(check_owner(*remote, token, token_));
     ROVE_TRY(peers_board_, map_peers_memory<BoardMemory>(pid, board));
     on_peers_board_ = PlaceOnBoard(*peers_board_, place);
-    ROVE_CHECK(lanes_.peers_bells().open({pid, bell}));
-    peers_bell_ = {pid, bell};
+    ROVE_TRY(peers_bell_, PeersBells::of_process().open({pid, bell}));
     remote_ = std::move(remote);
     wanted_ = &remote_->wanted;
     sleeper_pays_ = &SleepFence::sleeper_pays();
@@ -154,9 +157,13 @@ void DirectLink::announce_cold(bool cold) noexcept {
         lanes_.note_warm(*this);
 }
 
+void DirectLink::announce_again() noexcept {
+    std::atomic_ref(region_->wanted).store(Wanted::bit, std::memory_order_seq_cst);
+}
+
 void DirectLink::wake_peer() {
     const Wanted wanted = std::atomic_ref(remote_->wanted).exchange(Wanted::nothing, std::memory_order_relaxed);
-    if (on_peers_board_.give(wanted)) lanes_.peers_bells().ring(peers_bell_);
+    if (on_peers_board_.give(wanted)) peers_bell_.ring();
 }
 
 }  // namespace rove::fabric

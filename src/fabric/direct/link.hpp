@@ -42,6 +42,7 @@ protected:
     [[nodiscard]] bool keep_pages() noexcept override;
     void wake_peer() override;
     void announce_cold(bool cold) noexcept override;
+    void announce_again() noexcept override;
 
 private:
     friend class DirectLanes;
@@ -56,7 +57,7 @@ private:
     std::shared_ptr<Region> remote_;  // the peer's region, which may be used after the link: free_pages()
     struct Freeing;
     std::shared_ptr<Freeing> freeing_;  // since free_pages() was called last
-    PeersBells::Name peers_bell_;
+    PeersBells::Use peers_bell_;
     std::optional<std::uint32_t> place_;  // the peer's, on this end's board
     MappedBoard peers_board_;
     PlaceOnBoard on_peers_board_;

@@ -101,6 +101,10 @@ void LoopbackLink::announce_cold(bool cold) noexcept {
     std::atomic_ref(own_->region.wanted).exchange(cold ? Wanted::bit : warm, std::memory_order_acq_rel);
 }
 
+void LoopbackLink::announce_again() noexcept {
+    std::atomic_ref(own_->region.wanted).store(Wanted::bit, std::memory_order_seq_cst);
+}
+
 bool LoopbackLink::peer_here_wants_wake() const {
     if (!remote_) return false;
     // It writes what is there: only two accesses that both write are ordered. Partner: announce_sleep.

@@ -82,6 +82,7 @@ protected:
     [[nodiscard]] bool peer_here_wants_wake() const override;
     void wake_peer() override;
     void announce_cold(bool cold) noexcept override;
+    void announce_again() noexcept override;
 
     std::shared_ptr<Landing> own_;
     std::shared_ptr<Landing> remote_;  // the peer's
