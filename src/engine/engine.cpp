@@ -29,6 +29,7 @@ Engine::Engine(Beside beside)
               .lead = lead_,
               .routes = routes_,
               .absent = beside.shared.absent,
+              .places = beside.shared.places,
               .sender = sender_,
               .link_ends = link_ends_,
               .name = name_}),

@@ -1,5 +1,7 @@
 #include "engine/peers.hpp"
 
+#include <optional>
+
 #include "base/log.hpp"
 #include "peer/names.hpp"
 
@@ -14,7 +16,8 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     if (!peer && meeting.peer.member) peer = that_was_member(meeting.peer.id);
     if (!peer) peer = std::make_shared<PeerState>(sender_.waiting_bytes(), &engine_);
     const bool is_new = all_.find(peer.get()) == nullptr;
-    if (is_new && all_.size() >= kPeersMax)
+    std::optional<PeerPlace> place;
+    if (is_new && !place.emplace(places_).is_taken())
         return fail(ErrorCode::overloaded,
                     "{} has {} peers, the most that it has at once; try again when some have left", name_(), kPeersMax);
     if (peer->linked() && !meeting.replace) return Adopted{peer, peer->meeting(), false};
@@ -25,7 +28,10 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
         link_ends_.clean_up(*former);
     }
     const NodeId name = routes_.name_for(meeting.peer, peer->back());
-    if (is_new) all_.add(peer);  // before anything points to it, and memory is too short for more
+    if (is_new) {
+        all_.add(peer);  // before anything points to it, and memory is too short for more
+        place->keep();
+    }
     link->settled();
     peer->meet(std::move(meeting.peer), name, std::move(link), ++meetings_, std::move(meeting.hang_up));
     all_.warm().add(*peer);
@@ -158,6 +164,7 @@ bool Peers::is_unneeded(const std::shared_ptr<PeerState>& peer) {
 bool Peers::remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer) {
     if (!is_unneeded(peer)) return false;
     all_.remove(index);
+    places_.give_back();
     return true;
 }
 

@@ -2,7 +2,7 @@
 //
 // Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it. Only the leader takes peers away (remove_unneeded).
 //
-// Invariants: at most kPeersMax peers. A peer that is met again is the same object, with another meeting's number, and has forgotten all that
+// Invariants: at most kPeersMax peers of all engines together (PeerPlaces). A peer that is met again is the same object, with another meeting's number, and has forgotten all that
 // the other end may have forgotten. Nothing points to a peer that is not among these.
 #pragma once
 
@@ -14,11 +14,10 @@
 
 #include "engine/link_ends.hpp"
 #include "peer/peer_list.hpp"
+#include "peer/peer_places.hpp"
 
 namespace rove {
 
-// Peers at once. Each has 4 MiB of addresses for the mailboxes of a link, and of memory what that needs.
-inline constexpr std::size_t kPeersMax = 16'384;
 // Meetings that are under way, and links that have ended while a function uses them, have a place on the board, too.
 inline constexpr std::size_t kOtherLinksMax = 4'096;
 static_assert(kPeersMax + kOtherLinksMax <= fabric::kBoardPlaces);
@@ -39,6 +38,7 @@ public:
         Lead& lead;
         Routes& routes;
         AbsentMembers& absent;
+        PeerPlaces& places;  // of the node
         Sender& sender;
         LinkEnds& link_ends;
         std::function<std::string()> name;  // of this node, for messages
@@ -48,6 +48,7 @@ public:
           lead_(beside.lead),
           routes_(beside.routes),
           absent_(beside.absent),
+          places_(beside.places),
           sender_(beside.sender),
           link_ends_(beside.link_ends),
           name_(std::move(beside.name)) {}
@@ -118,6 +119,7 @@ private:
     Lead& lead_;
     Routes& routes_;
     AbsentMembers& absent_;
+    PeerPlaces& places_;
     Sender& sender_;
     LinkEnds& link_ends_;
     const std::function<std::string()> name_;

@@ -11,6 +11,7 @@
 #include "peer/complaints.hpp"
 #include "peer/node_ids.hpp"
 #include "peer/own_functions.hpp"
+#include "peer/peer_places.hpp"
 #include "services/memory.hpp"
 
 namespace rove {
@@ -22,6 +23,7 @@ struct SharedState {
     BetweenEngines between;
     Complaints complaints;  // of peers
     AbsentMembers absent;   // members without a link
+    PeerPlaces places;
     OwnFunctions own_functions;
     MemoryTable memory;
     const std::array<Service*, 1> services{&memory};

@@ -103,11 +103,13 @@ protected:
                     .services = services_,
                     .complaints = neighbours_.complaints,
                     .name = &IdleLead::name}};
+    PeerPlaces places_;
     char no_engine_ = 0;  // nobody asks it for anything
     Peers peers_{{.engine = reinterpret_cast<Engine&>(no_engine_),
                   .lead = idle_.lead,
                   .routes = neighbours_.routes,
                   .absent = neighbours_.absent,
+                  .places = places_,
                   .sender = neighbours_.sender,
                   .link_ends = ends_,
                   .name = &IdleLead::name}};

@@ -320,6 +320,31 @@ TEST_F(NodeOfTwoEngines, CallsOfACallerThatHasGoneAreOver) {
     one.go_on();
 }
 
+TEST_F(NodeOfTwoEngines, HasAsManyPeersTogetherAsANodeMay) {
+    PeerPlaces& places = core_->shared().places;
+    for (std::size_t taken = 2; taken < kPeersMax; ++taken) ASSERT_TRUE(places.take());
+    NodeId number = 100;
+    const auto meet_one = [&](unsigned which) {
+        auto link = value_or_throw(engine(which).fabric().open_link());
+        return engine(which).peers().adopt(
+            {.peer = {.id = client_id(0, ++number), .my_id = 0}, .resident = {}, .hang_up = [](const Error&) {}},
+            std::move(link), nullptr);
+    };
+    for (unsigned which = 0; which < 2; ++which) {
+        const auto refused = meet_one(which);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
+    }
+    places.give_back();
+    auto met = meet_one(1);
+    ASSERT_TRUE(met) << met.error().message();
+    EXPECT_FALSE(meet_one(0));
+    engine(1).peers().lose(met->peer, met->meeting, Error(ErrorCode::disconnected, "it left"));
+    met->peer.reset();
+    EXPECT_TRUE(soon([&] { return meet_one(0).has_value(); })) << "its place is kept";
+    for (std::size_t taken = 3; taken < kPeersMax; ++taken) places.give_back();
+}
+
 class NodeOfTwoEnginesWithoutThreads : public NodeOfTwoEngines {
 protected:
     NodeOfTwoEnginesWithoutThreads() : NodeOfTwoEngines({.own_thread = false}) {}
