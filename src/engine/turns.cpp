@@ -111,12 +111,13 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
     needs.add(needs_of(local_.parked(), runs));
     // For an idle node the control thread looks each second (look_for_missed).
     if ((needs.may_lose_bell || fabric_->has_cold_on_board()) && !turn.is_idle) needs.no_later_than(now + kSleepMax);
+    if (const auto board = fabric_->warmed_not_before(now)) needs.no_later_than(*board);
     if (!spare_memory_->is_empty()) needs.no_later_than(now + kSpareFor);
     if (const auto first = own_calls_.first_deadline()) needs.no_later_than(*first);
     if (const auto due = absent_.drop_due()) needs.no_later_than(*due);
     const bool local_waits = !local_.is_empty() && !local_.parked() && runs;
     const bool tells_of_ends = own_calls_.has_ends_to_tell() && runs && !ThreadRuns::is_deep();
-    return {.pending = needs.now || local_waits || left_.has_any() || fabric_->may_have_warmed() || tells_of_ends,
+    return {.pending = needs.now || local_waits || left_.has_any() || fabric_->may_have_warmed(now) || tells_of_ends,
             .restless = needs.room || needs.look || !rooms_.is_empty() || must_wait,
             .until = needs.until};
 }
@@ -133,7 +134,8 @@ std::size_t Turns::look_at_cold_of_idle(std::size_t left) {
 void Turns::look_for_missed() {
     // Where no thread leads nobody else reads the streams: what has come, such as credit, is taken from the socket, and no function runs.
     const bool arrived = fabric_->needs_progress() && !lead_.is_led() && fabric_->progress() > 0;
-    if (arrived || fabric_->may_have_warmed() || peers_.warm().any_has_lost_its_bell(Clock::now())) lead_.wake();
+    const TimePoint now = Clock::now();
+    if (arrived || fabric_->may_have_warmed(now) || peers_.warm().any_has_lost_its_bell(now)) lead_.wake();
 }
 
 std::size_t Turns::tend_memory(std::size_t left) {
@@ -284,7 +286,7 @@ bool Turns::others_wait(const PeerState& read, TimePoint now) {
         left_.has_any())
         return true;
     if (const auto first = own_calls_.first_deadline(); first && *first <= now) return true;
-    if (fabric_->may_have_warmed()) return true;
+    if (fabric_->may_have_warmed(now)) return true;
     if (peers_.warm().any_needs_more_than(read, now)) return true;
     if (!fabric_->needs_progress() || now - progressed_at_ < kProgressEvery) return false;
     progressed_at_ = now;

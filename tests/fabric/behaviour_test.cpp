@@ -501,11 +501,13 @@ private:
     }
     bool sleep() {
         bool woken = true;
-        if (fabric_.announce_sleep() && !fabric_.may_have_warmed() && (link_.is_cold() || !link_.pending())) {
+        const TimePoint now = Clock::now();
+        if (fabric_.announce_sleep() && !fabric_.may_have_warmed(now) && (link_.is_cold() || !link_.pending())) {
             std::vector<pollfd> wanted;
             for (const int descriptor : fabric_.descriptors()) wanted.push_back({descriptor, POLLIN, 0});
             ++slept;
-            woken = poll(wanted.data(), wanted.size(), 10'000) > 0;
+            const bool looks_again = fabric_.warmed_not_before(now).has_value();
+            woken = poll(wanted.data(), wanted.size(), looks_again ? 1 : 10'000) > 0 || looks_again;
         }
         fabric_.end_sleep();
         return woken;

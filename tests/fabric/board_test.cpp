@@ -133,8 +133,14 @@ TEST_F(BoardByItself, BitsInVainAreLookedAtLessOften) {
     (void)set(honest);
     EXPECT_TRUE(board_.is_set());
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!board_.is_due() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
-    ASSERT_TRUE(board_.is_due());
+    const auto ignored = board_.ignored_until(Clock::now());
+    ASSERT_TRUE(ignored) << "who would sleep is to look again then";
+    EXPECT_LT(*ignored, Clock::now() + std::chrono::seconds(1));
+    bool due = false;
+    while (!(due = board_.is_due()) && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    ASSERT_TRUE(due);
+    EXPECT_GE(Clock::now(), *ignored);
+    EXPECT_FALSE(board_.ignored_until(Clock::now()));
     std::vector<std::uint32_t> seen;
     while (seen.empty() && board_.is_set()) seen = taken();  // some bits at a time
     EXPECT_EQ(seen, std::vector<std::uint32_t>{honest.place});
