@@ -27,11 +27,12 @@ using std::chrono::milliseconds;
 class Callers {
 public:
     Callers(const Peer& peer, const Entry& increment, std::size_t count, int core) : counts_(count) {
-        for (Count& count_of_it : counts_)
-            threads_.push_back(std::async(std::launch::async, [this, &peer, &increment, &count_of_it, core] {
-                pin_to(core);
-                call(peer, increment, count_of_it);
-            }));
+        try {
+            start(peer, increment, core);
+        } catch (...) {  // no more threads: those that have begun are to end
+            stop_ = true;
+            throw;
+        }
     }
     ~Callers() { stop_ = true; }  // the futures wait for their threads
     Callers(const Callers&) = delete;
@@ -52,6 +53,14 @@ private:
     struct alignas(64) Count {  // a line of its own: two threads that count do not wait for each other
         std::atomic<std::uint64_t> calls{0};
     };
+
+    void start(const Peer& peer, const Entry& increment, int core) {
+        for (Count& count_of_it : counts_)
+            threads_.push_back(std::async(std::launch::async, [this, &peer, &increment, &count_of_it, core] {
+                pin_to(core);
+                call(peer, increment, count_of_it);
+            }));
+    }
 
     void call(const Peer& peer, const Entry& increment, Count& count) {
         Message message(increment, sizeof(std::int64_t));

@@ -79,7 +79,8 @@ enum class FabricChoice : std::uint8_t { best, shm, tcp, ucx };
 //   frugal    sleeps as soon as there is nothing to do
 enum class Waiting : std::uint8_t { latency, balanced, frugal };
 
-// NodeOptions::engines: as many as pay, which is one for each core that the process may use, and no more than 16.
+// NodeOptions::engines: as many as pay, which is one for each core that the process may use, and no more than 16; one
+// where the node has no threads of its own.
 inline constexpr unsigned kEnginesAuto = ~0U;
 
 // The constructor of Node checks these: an option outside its choices is `invalid`, and the message lists them.
@@ -105,8 +106,9 @@ struct NodeOptions {
     unsigned threads = 4;
     // How many engines serve the node, 1 to 64, or kEnginesAuto. Each is a thread that looks after its own peers: a peer is given to the engine
     // with the fewest when it is met. So short functions of several peers run at once, on as many cores as there are engines. Each has
-    // `threads` of its own, polls, and sleeps when it is idle; with Waiting::latency each keeps a core busy. What bounds peers and their
-    // calls is said for the node; what bounds calls in flight and results that wait, for each engine.
+    // `threads` of its own, polls, and sleeps when it is idle; with Waiting::latency each keeps a core busy. A node has 16,384 peers at
+    // most, whatever the number of engines; calls in flight, and results that wait, are bounded for each engine. Without own threads
+    // whoever polls serves one engine after the other.
     unsigned engines = 1;
     Waiting waiting = Waiting::balanced;
     // The pointer that rove_host_object and Here::host_object return on this node. Not owned.

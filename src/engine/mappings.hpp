@@ -1,4 +1,5 @@
-// What a process's memory mappings are for: their number is bounded, too. Linux allows a process 65,530 (vm.max_map_count).
+// What a process's memory mappings are for, with one engine: their number is bounded, too. Linux allows a process 65,530 (vm.max_map_count); where
+// it has no more, memory is refused as if there were none.
 #pragma once
 
 #include "engine/peers.hpp"

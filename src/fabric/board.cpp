@@ -83,7 +83,8 @@ bool Board::take() noexcept {
         ignored_for_ = ignored_for_.zero();
     else
         ignored_for_ = std::clamp(2 * ignored_for_, kIgnoredMin, kIgnoredMax);
-    if (is_ignored()) ignored_until_ = Clock::now() + ignored_for_;
+    ignores_ = ignored_for_ != ignored_for_.zero();
+    if (ignores_) ignored_until_ = Clock::now() + ignored_for_;
     return !doubted_.empty();
 }
 

@@ -69,19 +69,21 @@ public:
         free_.push_back(place);  // there is room for all
     }
 
-    // Whether a bit is to be looked at now. A board whose bits are set in vain is looked at less often.
-    // Asked once a turn. While it is ignored the clock is read in every eighth of them, because that takes as long as a call's half.
+    // Whether a bit is to be looked at now. A board whose bits are set in vain is looked at less often. Asked once a turn. While it is ignored,
+    // every eighth of these reads the clock, which takes as long as the rest of a turn that finds nothing.
     [[nodiscard]] bool is_due() {
         if (!is_set()) return false;
-        return !is_ignored() || (++looks_ % kLooksAtClock == 0 && Clock::now() >= ignored_until_);
+        return !ignores_ || (++looks_ % kLooksAtClock == 0 && !ignores(Clock::now()));
     }
     // Bits are set, and are not to be looked at before that. Nothing: none are, or they are to be looked at now.
-    [[nodiscard]] std::optional<TimePoint> ignored_until(TimePoint now) const {
-        return is_set() && is_ignored() && now < ignored_until_ ? std::optional(ignored_until_) : std::nullopt;
+    [[nodiscard]] std::optional<TimePoint> ignored_until(TimePoint now) {
+        return is_set() && ignores(now) ? std::optional(ignored_until_) : std::nullopt;
     }
     [[nodiscard]] bool is_set() const { return std::atomic_ref(memory_.summary).load(std::memory_order_relaxed) != 0; }
-    // Not zero while a bit is set. Null: the board is not to be looked at for some time.
-    [[nodiscard]] const std::uint64_t* summary() const { return is_ignored() ? nullptr : &memory_.summary; }
+    // Not zero while a bit is set. Null: the board is ignored.
+    [[nodiscard]] const std::uint64_t* summary() {
+        return ignores_ && ignores(Clock::now()) ? nullptr : &memory_.summary;
+    }
     // Clears the bits, and warms those of their links whose senders have taken the announcement: they will not say more. Stops soon after kVainMax of
     // the bits were in vain: the others stay set, and the next look begins with them. True: the senders of some links are doubted, so the caller's fence
     // (SleepFence) and look_at_doubted() follow. That happens once in kIgnoredMax at most.
@@ -107,7 +109,11 @@ private:
         unsigned useful = 0, in_vain = 0;
     };
 
-    [[nodiscard]] bool is_ignored() const { return ignored_for_ != ignored_for_.zero(); }
+    // It does not any more, once that time has passed.
+    [[nodiscard]] bool ignores(TimePoint now) {
+        if (now >= ignored_until_) ignores_ = false;
+        return ignores_;
+    }
     void take_word(std::size_t group, std::size_t word, Taken& taken) noexcept;
     [[nodiscard]] bool take_words(std::size_t group, std::size_t from, std::size_t to, Taken& taken) noexcept;
 
@@ -117,7 +123,8 @@ private:
     std::vector<MayBeCold*> doubted_;             // between take() and look_at_doubted()
     std::size_t next_group_ = 0, next_word_ = 0;  // with which take() begins
     bool announces_sleep_ = false;
-    std::chrono::nanoseconds ignored_for_{0};
+    bool ignores_ = false;
+    std::chrono::nanoseconds ignored_for_{0};  // the last time, if bits are still set in vain
     TimePoint ignored_until_{};
     unsigned looks_ = 0;
 };

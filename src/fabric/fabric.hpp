@@ -267,11 +267,11 @@ public:
     // The next of them. Precondition: has_warmed() was true, and this was not called for all of them.
     [[nodiscard]] Link& take_warmed() noexcept { return static_cast<Link&>(cold_links_.take_warmed()); }
     // Whether some may have; for the last check before sleep.
-    [[nodiscard]] bool may_have_warmed(TimePoint now) const {
+    [[nodiscard]] bool may_have_warmed(TimePoint now) {
         return cold_links_.has_warmed() || (board_ != nullptr && board_->is_set() && !board_->ignored_until(now));
     }
     // Some may have, and it is not to be asked before that, because peers have said so in vain (Board).
-    [[nodiscard]] std::optional<TimePoint> warmed_not_before(TimePoint now) const {
+    [[nodiscard]] std::optional<TimePoint> warmed_not_before(TimePoint now) {
         return board_ != nullptr ? board_->ignored_until(now) : std::nullopt;
     }
     // Looks at so many of the cold links, each time at the next ones: a peer can take back what others have said by means of the board. A look takes
@@ -283,7 +283,7 @@ public:
     [[nodiscard]] virtual bool has_cold_on_board() const { return board_ != nullptr && has_cold(); }
     // The word that is not zero once something has come over a cold link, for threads that spin without the lock. Null: none is to be
     // looked at.
-    [[nodiscard]] const std::uint64_t* cold_word() const { return has_cold_on_board() ? board_->summary() : nullptr; }
+    [[nodiscard]] const std::uint64_t* cold_word() { return has_cold_on_board() ? board_->summary() : nullptr; }
 
     // --- sleep: descriptors() are for epoll (level-triggered, readable = wake). To sleep: announce_sleep(); if it returns
     // false something has arrived already; otherwise check every warm link's pending() and may_have_warmed() once more, wait,

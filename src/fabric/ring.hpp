@@ -56,7 +56,7 @@ inline constexpr std::uint64_t kAheadLines = 8;
 // prefetching all lines of a long frame costs more than it saves (without it, 1.5 times as many posts of 4 KiB are sent).
 inline constexpr std::uint64_t kAskedLinesMax = 32;
 
-// A writer of posts makes so many of the next lines its own by a store into each, as often as it has used them up. A prefetch for writing does
+// Each time it has used them up, a writer of posts stores into so many of the next lines, which makes them its own. A prefetch for writing does
 // not do that where the reader's cache has the line as well (a Zen 5 drops most), and the stores of single frames do it for one line after the
 // other: a core holds no more than two or three frames' stores that wait for their lines. These few stores wait together. On two distant
 // cores 25 million posts are run in a second with them, and 6.5 million without; on near ones 25 and 22 million (`rove bench rate`).

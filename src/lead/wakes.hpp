@@ -30,11 +30,14 @@ public:
     }
     // Ends the leader's check for signals, and its sleep if it sleeps.
     void wake(bool leader_sleeps) {
-        attention_.store(true, std::memory_order_release);
+        (void)raise_attention();
         if (leader_sleeps) sleeper_.kick();
     }
-    // The same, without the lock.
-    void wake_unlocked() noexcept { wake(true); }
+    // The same, without the lock. Where attention was wanted already, somebody has ended the sleep, or it has not begun: a leader does not fall
+    // asleep over that.
+    void wake_unlocked() noexcept {
+        if (raise_attention()) sleeper_.kick();
+    }
     // The same, and a poll() that waits returns. Async-signal-safe.
     void interrupt() noexcept {
         interrupted_ = true;
@@ -54,7 +57,8 @@ public:
 
     // ---- the leader
     // The leader begins its work, which sees what was changed before the wakes so far; later ones end its next check for signals. Mostly there
-    // is none: then it stores nothing, so that a wake that comes at this moment is not overwritten, and this needs no fence.
+    // is none: then it stores nothing, so that a wake that comes at this moment is not overwritten, and this needs no fence. (That such a
+    // wake is lost by a weaker order cannot be shown on x86.)
     void begin_work() {
         if (was_woken()) (void)attention_.exchange(false, std::memory_order_acquire);
     }
@@ -84,6 +88,8 @@ public:
     }
 
 private:
+    // True: nobody had before. By an exchange, so that begin_work() sees what each of those did before who have raised it since the last time.
+    bool raise_attention() noexcept { return !was_woken() && !attention_.exchange(true, std::memory_order_acq_rel); }
     void tell_all_of(Baton::Tell whom) REQUIRES(lock_of<EngineLock>);
     static std::cv_status await(std::condition_variable_any& event, HeldLock& lock, const Deadline& deadline)
         REQUIRES(lock_of<EngineLock>);

@@ -34,7 +34,7 @@ bool has_possible_engines(const NodeOptions& options) {
 }  // namespace
 
 unsigned engines_of(const NodeOptions& options) {
-    if (options.engines == kEnginesAuto) return std::min(cores_of_process(), kEnginesAutoMax);
+    if (options.engines == kEnginesAuto) return options.own_thread ? std::min(cores_of_process(), kEnginesAutoMax) : 1;
     return has_possible_engines(options) ? options.engines : 1;
 }
 

@@ -51,15 +51,14 @@ void BetweenEngines::count(One& of, const Change& change) {
     change();
     if (of.is_behind() == was_behind) return;
     of.taken_at = Clock::now();
+    of.behind = !was_behind;
     behind_.fetch_add(was_behind ? -1U : 1U, std::memory_order_relaxed);  // wraps around to one less
 }
 
 bool BetweenEngines::one_catches_up() const {
     const TimePoint since = Clock::now() - kCatchesUpFor;
-    return std::ranges::any_of(engines_, [since](const One& each) {
-        const MutexLock lock(each.mutex);
-        return each.is_behind() && each.taken_at > since;
-    });
+    return std::ranges::any_of(engines_,
+                               [since](const One& each) { return each.behind && each.taken_at.load() > since; });
 }
 
 bool BetweenEngines::add(One& to, Waiting added) {

@@ -50,7 +50,7 @@ public:
     BetweenEngines(const BetweenEngines&) = delete;
 
     [[nodiscard]] unsigned count() const { return count_; }
-    // `wake` wakes that engine; any thread calls it, without a lock. null: the engine is woken no more.
+    // `wake` wakes that engine; any thread calls it, without the lock of any engine. null: the engine is woken no more.
     void wake_by(unsigned engine, std::function<void()> wake);
 
     // ---- links, by the name that Routes gives a peer
@@ -93,7 +93,9 @@ private:
         std::atomic<std::size_t> count{0};        // its size; changed under the lock, and read without
         std::size_t bytes GUARDED_BY(mutex) = 0;  // of frames that are not small
         std::size_t small GUARDED_BY(mutex) = 0;  // how many are
-        TimePoint taken_at GUARDED_BY(mutex){};   // by its engine, while it was behind; or when it fell behind
+        // Changed under the lock, and read without:
+        std::atomic<bool> behind{false};
+        std::atomic<TimePoint> taken_at{};  // by its engine, while it was behind; or when it fell behind
         std::function<void()> wake GUARDED_BY(mutex);
         [[nodiscard]] bool is_behind() const REQUIRES(mutex) {
             return bytes > kLeftBytesMax / 2 || small > kLeftSmallMax / 2;

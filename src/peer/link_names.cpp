@@ -1,8 +1,8 @@
 #include "peer/link_names.hpp"
 
-#include <new>
+#include <sched.h>
 
-#include "arch/arch.hpp"
+#include <new>
 
 namespace rove {
 namespace {
@@ -63,7 +63,7 @@ std::optional<unsigned> LinkNames::of(NodeId name) const noexcept {
         const std::uint64_t place = places_[find(name)].load(std::memory_order_acquire);
         std::atomic_thread_fence(std::memory_order_acquire);
         if (version % 2 != 0 || version_.load(std::memory_order_relaxed) != version) {
-            arch::pause();
+            (void)sched_yield();
             continue;
         }
         if (place == 0 || name_in(place) != name) return std::nullopt;

@@ -4,7 +4,8 @@
 // Threads: of() by any, at any time; set() and erase() by one at a time.
 //
 // Invariants: a name has one engine at most. At most half of the places are taken, so a search ends. `version_` is odd while places are
-// being changed, and a reader that saw it odd, or another one afterwards, reads again (a sequence lock).
+// being changed, and a reader that saw it odd, or another one afterwards, reads again (a sequence lock). It yields its core, because
+// the thread that changes them may have none.
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,7 @@
 
 #include "base/ids.hpp"
 #include "base/zero_pages.hpp"
+#include "peer/peer_places.hpp"
 
 namespace rove {
 
@@ -24,8 +26,8 @@ public:
     void erase(NodeId name, unsigned engine) noexcept;
     [[nodiscard]] std::optional<unsigned> of(NodeId name) const noexcept;
 
-    // More than twice as many as a node has peers.
     static constexpr std::size_t kPlaces = std::size_t{1} << 16U;
+    static_assert(kPlaces / 2 >= kPeersMax);
 
 private:
     // 0: free. Otherwise the name, and 1 + the engine.

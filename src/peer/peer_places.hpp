@@ -18,8 +18,9 @@ class PeerPlaces {
 public:
     // False: there is none.
     [[nodiscard]] bool take() noexcept {
-        if (taken_.fetch_add(1, std::memory_order_relaxed) < kPeersMax) return true;
-        give_back();
+        std::size_t taken = taken_.load(std::memory_order_relaxed);
+        while (taken < kPeersMax)
+            if (taken_.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed)) return true;
         return false;
     }
     void give_back() noexcept { taken_.fetch_sub(1, std::memory_order_relaxed); }

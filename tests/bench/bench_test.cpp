@@ -190,6 +190,26 @@ TEST(Bench, Threads) {
     expect_threads(served.at("rows"), {3, 1}, "shm", ", node with own threads");
 }
 
+TEST(Bench, Engines) {
+    const json report = measure({"engines", "--engines", "2,3"});
+    EXPECT_EQ(report.at("command"), "rove bench engines");
+    const json& rows = report.at("rows");
+    ASSERT_EQ(rows.size(), 4U);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::string engines = i < 2 ? "2 engines: " : "3 engines: ";
+        EXPECT_EQ(rows[i].at("what"), "engines");
+        EXPECT_TRUE(rows[i].at("mode").get<std::string>().starts_with(engines)) << rows[i];
+        if (i % 2 == 0) {
+            EXPECT_GT(rows[i].at("per_second"), 0);
+            EXPECT_GT(rows[i].at("clients_share"), 0);
+            EXPECT_GT(rows[i].at("ratio").at("one_engine_per_second"), 0);
+        } else {
+            expect_ordered(rows[i]);
+            EXPECT_GT(rows[i].at("ratio").at("one_engine_ns"), 0);
+        }
+    }
+}
+
 // What is said of peers that do nothing. How much they cost is not asked; but each figure is one peer's, and every peer has met the node.
 void expect_idle(const json& rows, std::size_t peers, const std::string& fabric) {
     std::map<std::string, json> found;

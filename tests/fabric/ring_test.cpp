@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "../seed.hpp"
 #include "fabric/mapped_region.hpp"
 
 namespace rove::fabric {
@@ -325,7 +326,7 @@ protected:
 };
 
 TEST_F(RingOfPosts, NothingUnreadIsWrittenOver) {
-    std::mt19937 random(7);
+    std::mt19937 random(test::seed());
     for (int round = 0; round < 400; ++round) {
         for (unsigned i = random() % 3000; i > 0 && post(sent, 1 + sent % 5); --i) ++sent;
         for (unsigned i = random() % 3000; i > 0 && read < sent; --i) expect(read++);

@@ -31,6 +31,7 @@ volatile sig_atomic_t interrupted = 0;
 
 struct Options {
     std::string fabric = "shm";
+    unsigned engines = 1;
     double seconds = 60, hard = 1;
     std::uint64_t seed = 0;
     unsigned rate = 100;
@@ -129,10 +130,11 @@ void print_faults(const Verdict& verdict, const Town& town) {
 
 nlohmann::json as_json(const Verdict& verdict, const Town& town, const Options& options) {
     nlohmann::json json{
-        {"fabric", options.fabric},   {"seed", options.seed},           {"seconds", options.seconds},
-        {"pieces", verdict.pieces},   {"runs", verdict.runs},           {"slowest_ms", verdict.slowest_ms},
-        {"posts", verdict.posts},     {"posts_run", verdict.posts_run}, {"complaints", town.complaints()},
-        {"answered", town.answers()}, {"usage", town.usages()},         {"faults", nlohmann::json::object()}};
+        {"fabric", options.fabric},          {"engines", options.engines}, {"seed", options.seed},
+        {"seconds", options.seconds},        {"pieces", verdict.pieces},   {"runs", verdict.runs},
+        {"slowest_ms", verdict.slowest_ms},  {"posts", verdict.posts},     {"posts_run", verdict.posts_run},
+        {"complaints", town.complaints()},   {"answered", town.answers()}, {"usage", town.usages()},
+        {"faults", nlohmann::json::object()}};
     for (const auto& [what, details] : sorted(verdict)) json["faults"][what] = details;
     for (std::size_t kind = 0; kind < Verdict::kKinds; ++kind)
         for (std::size_t state = 0; state < Verdict::kStates; ++state)
@@ -154,9 +156,9 @@ int life(const Options& options) {
         plan_of(options.seed, std::chrono::milliseconds(static_cast<long>(options.seconds * 1'000)), options.hard);
     bool good = false;
     {
-        Town town(
-            {options.fabric, scratch, programs.string(), (programs.parent_path() / "life").string(), options.rate},
-            plan);
+        Town town({options.fabric, options.engines, scratch, programs.string(),
+                   (programs.parent_path() / "life").string(), options.rate},
+                  plan);
         run(town, plan, options);
         if (interrupted == 0) {
             const Verdict verdict = judge(scratch + "/runs", town.records());
@@ -177,8 +179,10 @@ int life(const Options& options) {
     std::fflush(stdout);
     if (interrupted != 0) return kInterrupted;
     if (!good)
-        fmt::print(stderr, "life: failed; the same trouble again: life --fabric {} --seed {} --seconds {} --hard {}\n",
-                   options.fabric, options.seed, options.seconds, options.hard);
+        fmt::print(
+            stderr,
+            "life: failed; the same trouble again: life --fabric {} --engines {} --seed {} --seconds {} --hard {}\n",
+            options.fabric, options.engines, options.seed, options.seconds, options.hard);
     return good ? 0 : kFaulty;
 }
 
@@ -195,6 +199,7 @@ int main(int count, char** arguments) {
     app.add_option("--fabric", options.fabric, "between all processes")
         ->check(CLI::IsMember(fabrics))
         ->capture_default_str();
+    app.add_option("--engines", options.engines, "of each node")->check(CLI::Range(1U, 64U))->capture_default_str();
     app.add_option("--seconds", options.seconds, "of trouble")->check(CLI::PositiveNumber)->capture_default_str();
     app.add_option("--seed", options.seed,
                    "of the trouble and of what clients send (default: $ROVE_TEST_SEED, else a new one)");

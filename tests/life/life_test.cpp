@@ -7,21 +7,35 @@
 namespace rove::test {
 namespace {
 
-class Life : public testing::TestWithParam<const char*> {};
+struct Nodes {
+    const char* fabric;
+    unsigned engines;
+};
+void PrintTo(const Nodes& nodes, std::ostream* out) {
+    *out << nodes.fabric << ", " << nodes.engines << " engines";
+}
+
+class Life : public testing::TestWithParam<Nodes> {};
 
 TEST_P(Life, EachNumberRunsAtMostOnceAndEachCallHasOneEnd) {
     // Killed nodes and clients have nothing to say of leaks or races, and the others are given time for their reports.
-    const Ran ran = run({built("life"), "--fabric", GetParam(), "--seconds", "20"}, std::chrono::seconds(240));
+    const auto& [fabric, engines] = GetParam();
+    const Ran ran = run({built("life"), "--fabric", fabric, "--engines", std::to_string(engines), "--seconds", "20"},
+                        std::chrono::seconds(240));
     EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
 }
 
-std::vector<const char*> fabric_names() {
-    std::vector<const char*> names;
-    for (const auto& [name, choice] : life::kFabrics) names.push_back(name);
-    return names;
+std::vector<Nodes> nodes_of_each_kind() {
+    std::vector<Nodes> all;
+    for (const auto& [name, choice] : life::kFabrics) all.push_back({name, 1});
+    all.push_back({"shm", 4});
+    return all;
 }
-INSTANTIATE_TEST_SUITE_P(Fabrics, Life, testing::ValuesIn(fabric_names()),
-                         [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Fabrics, Life, testing::ValuesIn(nodes_of_each_kind()),
+                         [](const testing::TestParamInfo<Nodes>& info) {
+                             const auto& [fabric, engines] = info.param;
+                             return fabric + (engines > 1 ? "_" + std::to_string(engines) + "_engines" : std::string());
+                         });
 
 }  // namespace
 }  // namespace rove::test

@@ -1,13 +1,14 @@
-// life_node LISTEN JOIN|- FABRIC: a node whose program has some of the numbered work built in. Ends at SIGTERM.
+// life_node LISTEN JOIN|- FABRIC ENGINES: a node whose program has some of the numbered work built in. Ends at SIGTERM.
 #include <signal.h>
 
 #include <cstdio>
+#include <string>
 
 #include "fabrics.hpp"
 #include "functions.hpp"
 
 int main(int count, char** arguments) try {
-    if (count != 4) return std::fprintf(stderr, "usage: life_node LISTEN JOIN|- FABRIC\n"), 2;
+    if (count != 5) return std::fprintf(stderr, "usage: life_node LISTEN JOIN|- FABRIC ENGINES\n"), 2;
     sigset_t ends;
     sigemptyset(&ends);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ends, signal);
@@ -17,6 +18,7 @@ int main(int count, char** arguments) try {
     options.listen = arguments[1];
     if (std::string_view(arguments[2]) != "-") options.join = arguments[2];
     options.fabric = life::fabric_of(arguments[3]);
+    options.engines = static_cast<unsigned>(std::stoul(arguments[4]));
     options.waiting = rove::Waiting::frugal;
     options.log = "info";
     rove::Node node(options);

@@ -77,7 +77,8 @@ void Town::start_node(unsigned index) {
     }
     std::vector<std::string> command;
     if (index == plan_.resident) {
-        command = {setting_.programs + "/life_node", node.address, join.empty() ? "-" : join, setting_.fabric};
+        command = {setting_.programs + "/life_node", node.address, join.empty() ? "-" : join, setting_.fabric,
+                   std::to_string(setting_.engines)};
     } else {
         command = {setting_.programs + "/rove",
                    "node",
@@ -88,7 +89,9 @@ void Town::start_node(unsigned index) {
                    "--waiting",
                    index == 0 ? "frugal" : "balanced",
                    "--threads",
-                   std::to_string(plan_.threads[index])};
+                   std::to_string(plan_.threads[index]),
+                   "--engines",
+                   std::to_string(setting_.engines)};
         if (!join.empty()) command.insert(command.end(), {"--join", join});
     }
     node.wanted = true;
@@ -374,6 +377,8 @@ void Town::keep_maps(unsigned index, const char* when) const {
 void Town::compare_usage() {
     const auto until = Clock::now() + kSettles;
     Usage slack = setting_.fabric == "ucx" ? kSlackOverUcx : kSlack;
+    slack.mappings *= setting_.engines;  // each has threads of its own
+    slack.threads *= setting_.engines;
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
     slack.mappings = std::numeric_limits<int>::max();  // its runtime makes them as it goes
 #endif

@@ -18,6 +18,7 @@ namespace life {
 
 struct Setting {
     std::string fabric;
+    unsigned engines;      // of each node
     std::string scratch;   // a folder of this run's own
     std::string programs;  // build/…/bin
     std::string packages;  // build/…/life

@@ -50,7 +50,9 @@ TEST(NodeOptionsEngines, SayHowManyThereAre) {
     }
     cpu_set_t allowed;
     ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-    EXPECT_EQ(lent_node({.engines = kEnginesAuto})->engines().size(), std::min(CPU_COUNT(&allowed), 16));
+    EXPECT_EQ(lent_node({.engines = kEnginesAuto})->engines().size(),
+              std::min<std::size_t>(CPU_COUNT(&allowed), kEnginesAutoMax));
+    EXPECT_EQ(lent_node({.own_thread = false, .engines = kEnginesAuto})->engines().size(), 1U) << "nobody to poll them";
     for (const unsigned engines : {0U, 65U})
         EXPECT_EQ(NodeCore::create({.engines = engines}).error().message().substr(0, 17),
                   fmt::format("option engines is"));
