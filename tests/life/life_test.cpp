@@ -31,11 +31,11 @@ std::vector<Nodes> nodes_of_each_kind() {
     all.push_back({"shm", 4});
     return all;
 }
+std::string name_of(const Nodes& nodes) {
+    return nodes.fabric + (nodes.engines > 1 ? "_" + std::to_string(nodes.engines) + "_engines" : std::string());
+}
 INSTANTIATE_TEST_SUITE_P(Fabrics, Life, testing::ValuesIn(nodes_of_each_kind()),
-                         [](const testing::TestParamInfo<Nodes>& info) {
-                             const auto& [fabric, engines] = info.param;
-                             return fabric + (engines > 1 ? "_" + std::to_string(engines) + "_engines" : std::string());
-                         });
+                         [](const testing::TestParamInfo<Nodes>& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace rove::test

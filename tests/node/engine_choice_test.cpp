@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "engines.hpp"
+#include "node/options.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
