@@ -109,7 +109,7 @@ void Members::learn(const wire::control::Member& member) {
 
 std::vector<wire::control::Member> Members::list(NodeId except) const {
     std::vector<wire::control::Member> members;
-    for (NodeId id = 0; id < entries_.size(); ++id)
+    for (NodeId id = 0; id < std::min<std::size_t>(entries_.size(), kMembersMax); ++id)
         if (id != except && entries_[id].is_there()) members.push_back(entries_[id].as_member(id));
     return members;
 }

@@ -32,10 +32,13 @@ Status Membership::joined(const Welcome& welcome, const Settled& settled) {
     if (settled.certificate.id != welcome.you || !self_.is_certified(self_.as_member()))
         return fail(ErrorCode::invalid, "it has let this node in as node {}, and gave no certificate for that",
                     welcome.you);
+    if (welcome.you >= wire::control::kMembersMax)
+        return fail(ErrorCode::invalid, "it has let this node in as node {}, and a cluster has {} members at most",
+                    welcome.you, wire::control::kMembersMax);
     i_am();
     bool has_giver = false;
     for (const Member& member : settled.members) {
-        if (member.id == ids_.id() || !self_.is_certified(member)) continue;
+        if (member.id == ids_.id() || member.id >= wire::control::kMembersMax || !self_.is_certified(member)) continue;
         const bool gives = member.id == welcome.id && member.key == welcome.key;
         members_.set(member, State::lost, gives ? Trust::proven : Trust::told);
         has_giver |= gives;

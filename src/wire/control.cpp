@@ -53,7 +53,7 @@ Certificate read_certificate(Reader& in) {
     certificate.id = in.number<std::uint32_t>();
     certificate.generation = in.number<std::uint32_t>();
     certificate.signature = in.id<Signature>();
-    if (certificate.id > kMemberIdMax) in.fail();
+    if (certificate.id > kNodeIdMax) in.fail();
     return certificate;
 }
 
@@ -84,7 +84,7 @@ std::vector<Member> read_members(Reader& in, std::size_t most) {
         member.address = read_text(in, kAddressBytesMax);
         member.key = in.id<PublicKey>();
         member.signature = in.id<Signature>();
-        if (member.id > kMemberIdMax || member.address.empty()) in.fail();
+        if (member.id > kNodeIdMax || member.address.empty()) in.fail();
         members.push_back(std::move(member));
     }
     return members;
@@ -150,8 +150,8 @@ void read(Reader& in, Welcome& message) {
     message.id = in.number<std::uint32_t>();
     message.you = in.number<std::uint32_t>();
     message.count = in.number<std::uint32_t>();
-    if (message.id > kMemberIdMax || message.count > kMembersMax) in.fail();
-    if (!is_client(message.you) && message.you > kMemberIdMax) in.fail();
+    if (message.id > kNodeIdMax || message.count > kNodeIdMax + 1) in.fail();
+    if (!is_client(message.you) && message.you > kNodeIdMax) in.fail();
     message.key = in.id<PublicKey>();
     message.signature = in.id<Signature>();
     message.ticket = in.id<Ticket>();

@@ -26,8 +26,6 @@ inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // UCX: two worker add
 inline constexpr std::size_t kGoodbyeTextMax = 240;
 inline constexpr std::size_t kResidentMax = 1024;  // packages that a node reports to have
 inline constexpr std::size_t kMembersMax = 1024;   // of a cluster, and so in one list
-inline constexpr NodeId kMemberIdMax = kMembersMax - 1;
-static_assert(kMemberIdMax <= kNodeIdMax);
 
 using Nonce = OpaqueId<32, struct NonceTag>;
 using Proof = OpaqueId<32, struct ProofTag>;

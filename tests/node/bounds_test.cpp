@@ -14,6 +14,7 @@
 #include "engine_view.hpp"
 #include "hand_made.hpp"
 #include "node/built_ins.hpp"
+#include "one_engine.hpp"
 #include "package/digest.hpp"
 #include "program/residents.hpp"
 #include "services/memory.hpp"
@@ -313,7 +314,11 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, Outboxes, testing::Values(kShm, kTcp), fabric_name);
 
-TEST_P(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
+// They look at the node's engine, or count its places.
+class BoundsOfOneEngine : public Bounds {};
+ROVE_ON_THESE_FABRICS(BoundsOfOneEngine, kFabricsWithOneEngine);
+
+TEST_P(BoundsOfOneEngine, WhoTakesNoResultsHasNoMoreCallsBegun) {
     constexpr int kMost = static_cast<int>((2 * kBacklogBytes + fabric::kRingBytes) / kResultBytes);
     Guest& guest = come();
     EXPECT_EQ(guest.link.sync(fn<make>).size(), kResultBytes);

@@ -6,6 +6,7 @@
 #include "bytes.hpp"
 #include "hand_made.hpp"
 #include "node/core.hpp"
+#include "one_engine.hpp"
 #include "peer/code_arrival.hpp"
 #include "process.hpp"
 #include "soon.hpp"
@@ -187,7 +188,11 @@ TEST_P(TwoAway, ThatNobodyHasTheCodeComesBackToWhoAsked) {
     EXPECT_LT(waited(), kCodeWaitMax) << "it was ended by its time alone";
 }
 
-TEST_P(TwoAway, TheCodeComesTheSameWay) {
+// Questions for code are passed on between peers of one engine only.
+class TwoAwayOfOneEngine : public TwoAway {};
+ROVE_ON_THESE_FABRICS(TwoAwayOfOneEngine, kFabricsWithOneEngine);
+
+TEST_P(TwoAwayOfOneEngine, TheCodeComesTheSameWay) {
     const Package basics = Package::open(package("basics.c"));
     ASSERT_EQ(as<long>(home_->call(basics.entry("count")).get()), 1);
     const auto sent = home_->counters().code_bytes_sent;

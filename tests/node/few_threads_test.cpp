@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "../api/nodes.hpp"
+#include "one_engine.hpp"
 
 namespace rove::test {
 namespace {
@@ -40,7 +41,11 @@ class FewThreads : public OnFabrics {
 };
 ROVE_ON_FABRICS(FewThreads);
 
-TEST_P(FewThreads, ANodeThatGetsTooFewSaysSoAtOnce) {
+// They look at the node's engine, or count its places.
+class FewThreadsOfOneEngine : public FewThreads {};
+ROVE_ON_THESE_FABRICS(FewThreadsOfOneEngine, kFabricsWithOneEngine);
+
+TEST_P(FewThreadsOfOneEngine, ANodeThatGetsTooFewSaysSoAtOnce) {
     bool made = false;
     int refused = 0, limit_named = 0;
     for (int few = 0; few < 20 && !made; ++few) {

@@ -13,6 +13,7 @@
 #include "engine_view.hpp"
 #include "known_values.hpp"
 #include "node/core.hpp"
+#include "one_engine.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -172,7 +173,11 @@ NodeCore* core_of_server = nullptr;
 void core_here(Here& here) {
     core_of_server = &here.raw()->node();
 }
-TEST_P(Large, ClientsThatGoInTheMiddle) {
+// They look at the node's engine, or count its places.
+class LargeOfOneEngine : public Large {};
+ROVE_ON_THESE_FABRICS(LargeOfOneEngine, kFabricsWithOneEngine);
+
+TEST_P(LargeOfOneEngine, ClientsThatGoInTheMiddle) {
     peer().sync(fn<core_here>);
     const auto text = made<std::string>(20'000'000);
     int in_the_middle = 0;

@@ -13,6 +13,7 @@
 #include "engine_view.hpp"
 #include "node/core.hpp"
 #include "node/options.hpp"
+#include "one_engine.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -305,7 +306,11 @@ TEST_P(RefusedQuietWaits, BeyondThoseOfAllEachPeerHasOne) {
     EXPECT_EQ(peer().sync(fn<wait_quietly_for_a_callback>), 1) << "they come again once others have ended";
 }
 
-TEST_P(ManyQuietWaits, OneThatDidNotWaitLastBeginsBesideThem) {
+// They look at the node's engine, or count its places.
+class ManyQuietWaitsOfOneEngine : public ManyQuietWaits {};
+ROVE_ON_THESE_FABRICS(ManyQuietWaitsOfOneEngine, kFabricsWithOneEngine);
+
+TEST_P(ManyQuietWaitsOfOneEngine, OneThatDidNotWaitLastBeginsBesideThem) {
     gate_is_open = true;
     EXPECT_EQ(peer().sync(fn<wait_quietly_if>, true), 1);
     for (int i = 0; i < 10; ++i) EXPECT_EQ(peer().sync(fn<wait_quietly_if>, false), 1);  // one of them is short
@@ -315,7 +320,7 @@ TEST_P(ManyQuietWaits, OneThatDidNotWaitLastBeginsBesideThem) {
 }
 
 // Which the others may be waiting for.
-TEST_P(ManyQuietWaits, OneThatTookLongAndDidNotWaitBeginsBesideThem) {
+TEST_P(ManyQuietWaitsOfOneEngine, OneThatTookLongAndDidNotWaitBeginsBesideThem) {
     peer().sync(fn<take_time>);
     begin_all(0);
     EXPECT_NO_THROW(clients_.front().peer.sync(within(8s), fn<take_time>));

@@ -7,6 +7,7 @@
 
 #include "../api/nodes.hpp"
 #include "engine/here.hpp"
+#include "one_engine.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -166,8 +167,12 @@ TEST_P(StandingBy, ALeaderThatSleepsIsWokenByAnEndThatAnotherThreadBrings) {
     EXPECT_TRUE(call.wait_for(10s)) << "its thread sleeps on";
 }
 
+// They look at the node's engine, or count its places.
+class StandingByOfOneEngine : public StandingBy {};
+ROVE_ON_THESE_FABRICS(StandingByOfOneEngine, kFabricsWithOneEngine);
+
 // A call waits for a place among the functions that run long, and one of these leaves its own by a wait while the leader sleeps.
-TEST_P(StandingBy, AFunctionThatBeginsToWaitMakesRoomForAnother) {
+TEST_P(StandingByOfOneEngine, AFunctionThatBeginsToWaitMakesRoomForAnother) {
     NodeOptions few = options(true);
     few.threads = 2;
     Node server(started(few));

@@ -128,8 +128,15 @@ TEST_F(WakesTest, TheSleeperIsKickedOnlyWhereItIsToldOrSleeps) {
     EXPECT_TRUE(is_kicked());
     wakes_.wake(/*leader_sleeps=*/true);
     EXPECT_TRUE(is_kicked());
+    wakes_.begin_work();
     wakes_.wake_unlocked();
     EXPECT_TRUE(is_kicked());
+    wakes_.wake_unlocked();
+    EXPECT_FALSE(is_kicked()) << "the first has ended its sleep";
+    wakes_.begin_work();
+    wakes_.wake(/*leader_sleeps=*/false);
+    wakes_.wake_unlocked();
+    EXPECT_FALSE(is_kicked()) << "it does not fall asleep over the other";
 }
 
 TEST_F(WakesTest, AWakeIsSeenUntilTheNextWorkBegins) {

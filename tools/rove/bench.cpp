@@ -68,7 +68,7 @@ void measure_tables(Settings settings, Report& report, Progress& progress) {
     bench::measure_rate(set("tcp", "increment", {"cached"}, {8}), report, progress);
     bench::measure_wake(set("shm", "increment", {"cached"}, {8}), report, progress);
     bench::measure_crowd(settings, report, progress);
-    bench::measure_engines(set("shm", "", {}, {}), report, progress);
+    bench::measure_engines(settings, report, progress);
     bench::measure_threads(set("shm", "increment", {"cached"}, {8}), report, progress);
     bench::measure_threads(set("tcp", "increment", {"cached"}, {8}), report, progress);
     bench::measure_api(set("shm", "", {}, {}), report, progress);
