@@ -108,7 +108,8 @@ struct NodeOptions {
     // with the fewest when it is met. So short functions of several peers run at once, on as many cores as there are engines. Each has
     // `threads` of its own, polls, and sleeps when it is idle; with Waiting::latency each keeps a core busy. A node has 16,384 peers at
     // most, whatever the number of engines; calls in flight, and results that wait, are bounded for each engine. Without own threads
-    // whoever polls serves one engine after the other.
+    // whoever polls serves one engine after the other, and whoever waits for a call, or asks whether it has ended, serves that call's engine.
+    // Missing code is asked of the peers of one engine only, so a call that is sent on may fail for lack of it.
     unsigned engines = 1;
     Waiting waiting = Waiting::balanced;
     // The pointer that rove_host_object and Here::host_object return on this node. Not owned.
