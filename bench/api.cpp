@@ -21,14 +21,9 @@ Figures measured(const Settings& settings, const Scratch& scratch, const std::st
                  const std::vector<std::string>& flags, const std::vector<std::string>& arguments) {
     const Cores cores = choose_cores();
     const std::string cookie = (scratch.path() / "cookie").string();
-    std::vector<std::string> command{settings.rove, "node", "--listen", "127.0.0.1:0",
-                                     "--cookie",    cookie, "--log",    "off"};
-    command.insert(command.end(), flags.begin(), flags.end());
-    Process node = value_or_throw(start_side(command, cores.node));
-    const std::string line = node.read_line();
-    if (!line.starts_with("listening ")) throw Error(ErrorCode::disconnected, "the benchmark's node did not start");
+    const StartedNode node = start_node(settings.rove, cookie, cores.node, flags);
     const std::filesystem::path path = settings.rove.parent_path() / program;
-    std::vector<std::string> client{path.string(), arguments.front(), line.substr(10)};
+    std::vector<std::string> client{path.string(), arguments.front(), node.address};
     client.insert(client.end(), arguments.begin() + 1, arguments.end());
     const std::filesystem::path cache = scratch.path() / "cache";
     std::filesystem::remove_all(cache);

@@ -40,12 +40,8 @@ public:
     SharedNode(const Settings& settings, unsigned engines) {
         pin_to(kAnyCore);
         const std::string cookie = scratch_.path() / "cookie";
-        node_ =
-            value_or_throw(start_side({settings.rove, "node", "--listen", "127.0.0.1:0", "--fabric", settings.fabric,
-                                       "--cookie", cookie, "--log", "off", "--engines", std::to_string(engines)},
-                                      kAnyCore));
-        const std::string line = node_.read_line();
-        if (!line.starts_with("listening ")) throw Error(ErrorCode::disconnected, "the benchmark's node did not start");
+        node_ = start_node(settings.rove, cookie, kAnyCore,
+                           {"--fabric", settings.fabric, "--engines", std::to_string(engines)});
         for (unsigned i = 0; i < kClients; ++i) {
             NodeOptions options;
             options.fabric = fabric_of(settings);
@@ -53,7 +49,7 @@ public:
             options.waiting = Waiting::frugal;  // a client that waits leaves its core to the node
             options.cookie = cookie;
             clients_.push_back(std::make_unique<Node>(options));
-            peers_.push_back(clients_.back()->connect(line.substr(10)));
+            peers_.push_back(clients_.back()->connect(node_.address));
         }
         spin_ = Package::open(settings.packages / "spin.rove").entry("spin");
         for (const Peer& peer : peers_)
@@ -108,7 +104,7 @@ private:
     }
 
     Scratch scratch_;
-    Process node_;
+    StartedNode node_;
     std::vector<std::unique_ptr<Node>> clients_;
     std::vector<Peer> peers_;
     std::optional<Entry> spin_;

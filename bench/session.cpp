@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
 #include "bench/runs.hpp"
@@ -20,23 +19,16 @@ FabricChoice fabric_of(const Settings& settings) {
 
 Session::Session(const Settings& settings, const Sides& sides)
     : settings_(settings), cores_(choose_cores()), cookie_((scratch_.path() / "cookie").string()) {
-    std::vector<std::string> command = {settings.rove,   "node",     "--listen", "127.0.0.1:0", "--fabric",
-                                        settings.fabric, "--cookie", cookie_,    "--log",       "off"};
-    command.insert(command.end(), sides.flags.begin(), sides.flags.end());
+    std::vector<std::string> flags = {"--fabric", settings.fabric};
+    flags.insert(flags.end(), sides.flags.begin(), sides.flags.end());
     if (sides.preload) {
         for (const char* name : {"bench_table", "increment", "indirect_put", "sum"})
             fs::copy(settings.packages / (std::string(name) + ".rove"), scratch_.path());
-        command.insert(command.end(), {"--packages", scratch_.path()});
+        flags.insert(flags.end(), {"--packages", scratch_.path()});
     }
-    const std::string errors = scratch_.path() / "node-says";
-    node_ = value_or_throw(start_side(command, sides.both_cores ? kAnyCore : cores_.node, {}, errors));
-    const std::string line = node_.read_line();
-    if (!line.starts_with("listening ")) {
-        std::ifstream said(errors);
-        throw Error(ErrorCode::disconnected,
-                    "the benchmark's node did not start: " + std::string((std::istreambuf_iterator<char>(said)), {}));
-    }
-    address_ = line.substr(10);
+    StartedNode started = start_node(settings.rove, cookie_, sides.both_cores ? kAnyCore : cores_.node, flags);
+    node_ = std::move(started.process);
+    address_ = std::move(started.address);
     pin_to(sides.both_cores ? kAnyCore : cores_.client);
     NodeOptions options;
     options.fabric = fabric_of(settings);

@@ -324,10 +324,9 @@ double crowd_per_second(const Settings& settings, unsigned pairs) {
     std::vector<Process> nodes;
     std::vector<std::string> addresses;
     for (unsigned i = 0; i < pairs; ++i) {
-        nodes.push_back(value_or_throw(start_side({settings.rove, "node", "--listen", "127.0.0.1:0", "--fabric",
-                                                   settings.fabric, "--cookie", cookie, "--log", "off"},
-                                                  kAnyCore)));
-        addresses.push_back(nodes.back().read_line().substr(10));
+        StartedNode node = start_node(settings.rove, cookie, kAnyCore, {"--fabric", settings.fabric});
+        nodes.push_back(std::move(node.process));
+        addresses.push_back(std::move(node.address));
     }
     const Entry increment = Package::open(settings.packages / "increment.rove").entry("increment");
     std::atomic<std::uint64_t> calls = 0;

@@ -18,6 +18,15 @@ namespace rove::bench {
                                          const std::filesystem::path& errors = "/dev/null",
                                          int in = ProcessOptions::kNothing);
 
+// A `rove node` on loopback, which lets in whoever has the cookie's file, and its address. It says nothing but its address.
+struct StartedNode {
+    Process process;
+    std::string address;
+};
+// Throws Error, with what the node has said, if it does not start.
+[[nodiscard]] StartedNode start_node(const std::filesystem::path& rove, const std::string& cookie, int core,
+                                     const std::vector<std::string>& flags);
+
 // A folder of the benchmark's own, gone with it, also where a signal ends it (toolchain::Interruptible).
 class Scratch {
 public:

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "../node/one_engine.hpp"
 #include "../node/soon.hpp"
 #include "nodes.hpp"
 #include "rove/task.hpp"
@@ -59,10 +58,11 @@ protected:
     std::shared_ptr<Told> told_ = std::make_shared<Told>();
     int threads_ = 0;
 };
-std::string ends_name(const testing::TestParamInfo<std::tuple<TestFabric, bool>>& info) {
-    return std::string(std::get<0>(info.param).name) + (std::get<1>(info.param) ? "_own" : "_driven");
-}
-INSTANTIATE_TEST_SUITE_P(Fabrics, Ends, testing::Combine(testing::ValuesIn(kFabrics), testing::Bool()), ends_name);
+INSTANTIATE_TEST_SUITE_P(Fabrics, Ends, testing::Combine(testing::ValuesIn(kFabrics), testing::Bool()),
+                         [](const auto& info) {
+                             return std::string(std::get<0>(info.param).name) +
+                                    (std::get<1>(info.param) ? "_own" : "_driven");
+                         });
 
 Task<int> twice(Peer peer) {
     const int first = co_await peer.async([] { return 1; });
@@ -164,13 +164,8 @@ TEST_P(Ends, TellsTheOthersWhereACallbackThatItTellsDoesNotReturn) {
     EXPECT_TRUE(soon([&] { return told_.use_count() == 1; }));
 }
 
-// Who asks whether one call has ended serves that call's engine alone.
-class EndsOfOneEngine : public Ends {};
-INSTANTIATE_TEST_SUITE_P(Fabrics, EndsOfOneEngine,
-                         testing::Combine(testing::ValuesIn(kFabricsWithOneEngine), testing::Bool()), ends_name);
-
 // A callback may end its own node. The node waits for others, and says nothing of the one that ends it.
-TEST_P(EndsOfOneEngine, InItsOwnCallbackWithoutAWord) {
+TEST_P(Ends, InItsOwnCallbackWithoutAWord) {
     Node answers = fabric().start({.listen = "127.0.0.1:0", .fabric = fabric(), .log = "error"});
     NodeOptions hasty = options(false);
     hasty.grace = 500ms;
