@@ -6,11 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -18,7 +15,7 @@
 #include <vector>
 
 #include "../node/soon.hpp"
-#include "base/unix_socket.hpp"
+#include "../sent_descriptor.hpp"
 #include "control/socket_file.hpp"
 
 namespace rove::test {
@@ -50,25 +47,6 @@ protected:
         sockets_.push_back(socket);
         return ::connect(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
     }
-    // Sends a byte, with that descriptor if it is one: errno, or 0.
-    static int error_of_sending(int socket, int descriptor) {
-        char byte = 1;
-        iovec bytes{.iov_base = &byte, .iov_len = 1};
-        alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptor)> control{};
-        msghdr message{};
-        message.msg_iov = &bytes;
-        message.msg_iovlen = 1;
-        if (descriptor >= 0) {
-            message.msg_control = control.data();
-            message.msg_controllen = control.size();
-            cmsghdr* const header = CMSG_FIRSTHDR(&message);
-            header->cmsg_level = SOL_SOCKET;
-            header->cmsg_type = SCM_RIGHTS;
-            header->cmsg_len = CMSG_LEN(sizeof descriptor);
-            std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-        }
-        return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : errno;
-    }
     std::string path(const char* name) const { return folder_ + "/" + name; }
     // Of an error that names the address.
     static ErrorCode refused(const Result<Address>& opened, const std::string& text, const std::string& why) {
@@ -93,11 +71,9 @@ protected:
 
 // What sends one may have the kernel wait when it is closed. From Linux 6.16 on.
 TEST_F(ListenerTest, DescriptorsAreRefused) {
-    int refuses = 0;
-    socklen_t size = sizeof refuses;
     const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockets_.push_back(probe);
-    if (getsockopt(probe, SOL_SOCKET, SO_PASSRIGHTS, &refuses, &size) != 0)
+    if (!kernel_refuses_descriptors(probe))
         GTEST_SKIP() << "this kernel cannot refuse descriptors: it is older than Linux 6.16";
     const auto address = open("unix:" + path("node"));
     ASSERT_TRUE(address) << address.error().message();

@@ -3,6 +3,11 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include <atomic>
+#include <cerrno>
+#include <future>
+
+#include "../sent_descriptor.hpp"
 #include "liar.hpp"
 
 // In the C library's place: a name server that takes its time.
@@ -334,6 +339,22 @@ TEST(Opening, WhoeverAcceptsLateIsMet) {
         accepts.join();
         EXPECT_NE(error.message().find("it came"), std::string::npos) << error.message();
     }
+}
+
+// As a node does that is met (ListenerTest.DescriptorsAreRefused).
+TEST(Opening, RefusesDescriptorsOfWhomItMeets) {
+    std::promise<int> error;
+    std::atomic<bool> has_come = false;
+    FakeNode fake([&](const Raw& guest) {
+        if (has_come.exchange(true)) return;
+        error.set_value(
+            kernel_refuses_descriptors(guest.descriptor()) ? error_of_sending(guest.descriptor(), STDERR_FILENO) : -1);
+    });
+    Node client(options());
+    EXPECT_NE(error_of([&] { (void)client.connect(fake.address()); }).code(), ErrorCode::ok);
+    const int found = error.get_future().get();
+    if (found == -1) GTEST_SKIP() << "this kernel cannot refuse descriptors: it is older than Linux 6.16";
+    EXPECT_EQ(found, EPERM);
 }
 
 }  // namespace
