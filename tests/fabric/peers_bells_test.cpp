@@ -129,6 +129,28 @@ TEST_F(SharedBell, IsRungByManyThreads) {
     EXPECT_LE(count_descriptors(), before);
 }
 
+// Bells that nobody else holds: the last link closes one while another thread opens it.
+TEST_F(SharedBell, IsOpenedWhileItsLastLinkLeaves) {
+    constexpr unsigned kThreads = 4, kRounds = 300;
+    const std::size_t before = count_descriptors();
+    const std::array<Offer, 2> offers{Offer::of(a->offer()), Offer::of(b->offer())};
+    {
+        std::vector<std::jthread> threads;
+        for (unsigned i = 0; i < kThreads; ++i)
+            threads.emplace_back([&bells = PeersBells::of_process(), &offers] {
+                for (unsigned round = 0; round < kRounds; ++round) {
+                    const Offer& offer = offers[round % offers.size()];
+                    auto bell = bells.open({offer.pid, offer.bell});
+                    ASSERT_TRUE(bell) << bell.error().message();
+                    bell->ring();
+                }
+            });
+    }
+    EXPECT_EQ(bells_in(fabric_a->descriptors().front()) + bells_in(fabric_b->descriptors().front()),
+              static_cast<int>(kThreads * kRounds));
+    EXPECT_EQ(count_descriptors(), before) << "the last has closed each";
+}
+
 // The child has bells of its own: a thread of its parent may have been using these when it was forked.
 TEST_F(SharedBell, IsNotTheChildsOfAFork) {
     ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
