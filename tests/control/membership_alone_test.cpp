@@ -44,6 +44,25 @@ TEST_F(MembershipTest, WhoHasJoinedKnowsTheClusterAndItsMembers) {
     EXPECT_FALSE(membership_.joined(welcome, for_another_key));
 }
 
+// A giver could name ids beyond those that a cluster has, and a list would not hold them all.
+TEST_F(MembershipTest, WhoJoinsBelievesNoIdBeyondTheMost) {
+    constexpr auto kMost = static_cast<NodeId>(wire::control::kMembersMax);
+    control::OwnIdentity giver;
+    giver.listens_at(address_of(0));
+    giver.begin_cluster(0);
+    self_.listens_at(address_of(4));
+    const auto settled_as = [&](NodeId id) {
+        const auto me = giver.certify({.id = id, .generation = 9, .address = address_of(4), .key = self_.keys().key()});
+        return wire::control::Settled{.certificate = {me.id, me.generation, me.signature},
+                                      .cluster = giver.cluster(),
+                                      .members = {giver.as_member(), giver.certify(member(kMost))}};
+    };
+    EXPECT_FALSE(membership_.joined({.you = kMost, .count = 5, .key = giver.keys().key()}, settled_as(kMost)));
+    ASSERT_TRUE(membership_.joined({.you = 4, .count = 5, .key = giver.keys().key()}, settled_as(4)));
+    EXPECT_EQ(members_.list(4).size(), 1U) << "the giver";
+    EXPECT_LE(members_.count(), kMost);
+}
+
 TEST_F(MembershipTest, TheLowestTellsAllOfWhomItMeets) {
     begin_as(0);
     const Linked first = meet(1);
