@@ -27,7 +27,11 @@ wire::FrameHeader as_error(wire::FrameHeader answer) {
 
 }  // namespace
 
-BetweenEngines::BetweenEngines(unsigned engines) : count_(engines), step_(std::bit_ceil(engines)), engines_(engines) {}
+BetweenEngines::BetweenEngines(unsigned engines)
+    : count_(engines),
+      step_(std::bit_ceil(engines)),
+      engines_(engines),
+      links_(engines > 1 ? std::make_unique<LinkNames>() : nullptr) {}
 
 void BetweenEngines::wake_by(unsigned engine, std::function<void()> wake) {
     One& of = engines_[engine];
@@ -37,12 +41,12 @@ void BetweenEngines::wake_by(unsigned engine, std::function<void()> wake) {
 
 void BetweenEngines::entered(unsigned engine, NodeId name) {
     const MutexLock lock(names_mutex_);
-    links_.set(name, engine);
+    if (links_) links_->set(name, engine);
 }
 
 void BetweenEngines::left(unsigned engine, NodeId name) {
     const MutexLock lock(names_mutex_);
-    links_.erase(name, engine);
+    if (links_) links_->erase(name, engine);
 }
 
 template <typename Change>

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -58,7 +59,9 @@ public:
     void entered(unsigned engine, NodeId name) EXCLUDES(names_mutex_);
     void left(unsigned engine, NodeId name) EXCLUDES(names_mutex_);
     // Without a lock.
-    [[nodiscard]] std::optional<unsigned> with_link(NodeId name) const { return links_.of(name); }
+    [[nodiscard]] std::optional<unsigned> with_link(NodeId name) const {
+        return links_ ? links_->of(name) : std::nullopt;
+    }
 
     // ---- calls: their generations say which engine has made them
     // The first power of two that is not less than the number of engines.
@@ -110,8 +113,8 @@ private:
     const std::uint32_t step_;
     std::atomic<unsigned> behind_{0};  // how many engines are; changed under their locks
     std::deque<One> engines_;
-    Mutex names_mutex_;  // of whoever changes them
-    LinkNames links_;
+    Mutex names_mutex_;                       // of whoever changes them
+    const std::unique_ptr<LinkNames> links_;  // null: there is one engine
 };
 
 // What one engine knows of the others of its node.
