@@ -107,8 +107,8 @@ struct NodeOptions {
     // How many engines serve the node, 1 to 64, or kEnginesAuto. Each is a thread that looks after its own peers: a peer is given to the engine
     // with the fewest when it is met. So short functions of several peers run at once, on as many cores as there are engines. Each has
     // `threads` of its own, polls, and sleeps when it is idle; with Waiting::latency each keeps a core busy. A node has 16,384 peers at
-    // most, whatever the number of engines; calls in flight, and results that wait, are bounded for each engine. Without own threads
-    // whoever polls serves one engine after the other, and whoever waits for a call, or asks whether it has ended, serves that call's engine.
+    // most, whatever the number of engines; calls in flight, and results that wait, are bounded for each engine. Several
+    // engines need own_thread: a program's thread that waits for a call, or asks whether it has ended, would serve that call's engine alone.
     // Missing code is asked of the peers of one engine only, so a call that is sent on may fail for lack of it.
     unsigned engines = 1;
     Waiting waiting = Waiting::balanced;

@@ -119,7 +119,7 @@ typedef struct rove_node_options {
     const char* fabric; /* "best" (as NULL is), "shm", "tcp" or "ucx" (trusted networks only) */
     void* host_object;  /* what rove_host_object returns to functions that run here; not owned */
     int own_thread;     /* non-zero: threads of the node's own serve it; zero: rove_node_poll and waits do */
-    unsigned engines;   /* threads that poll, each for its own peers: 1 to 64, ROVE_ENGINES_AUTO; 0: one */
+    unsigned engines;   /* threads that poll, each for its own peers: 1 to 64, ROVE_ENGINES_AUTO; 0: one. More need own_thread */
 } rove_node_options;
 
 /* Makes a node; `options` may be NULL for a plain client. On success *out is owned by the caller. ROVE_INVALID: an option or

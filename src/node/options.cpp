@@ -47,6 +47,10 @@ Status check_options(const NodeOptions& options) {
     if (!has_possible_engines(options))
         return fail(ErrorCode::invalid, "option engines is {}: a node has 1 to {} engines, or auto", options.engines,
                     kEnginesMax);
+    if (!options.own_thread && engines_of(options) > 1)
+        return fail(ErrorCode::invalid,
+                    "option engines is {}, and own_thread is false: several engines need threads of the node's own",
+                    options.engines);
     if (std::find(kLogLevels.begin(), kLogLevels.end(), options.log) == kLogLevels.end())
         return fail(ErrorCode::invalid, "option log is '{}', which is none of its choices: {}", options.log,
                     fmt::join(kLogLevels, ", "));

@@ -54,6 +54,10 @@ TEST(NodeOptionsEngines, SayHowManyThereAre) {
     EXPECT_EQ(lent_node({.engines = kEnginesAuto})->engines().size(),
               std::min<std::size_t>(CPU_COUNT(&allowed), kEnginesAutoMax));
     EXPECT_EQ(lent_node({.own_thread = false, .engines = kEnginesAuto})->engines().size(), 1U) << "nobody to poll them";
+    const auto driven = NodeCore::create({.own_thread = false, .engines = 2});
+    ASSERT_FALSE(driven);
+    EXPECT_EQ(driven.error().code(), ErrorCode::invalid);
+    EXPECT_NE(driven.error().message().find("need threads of the node's own"), std::string::npos);
     for (const unsigned engines : {0U, 65U})
         EXPECT_EQ(NodeCore::create({.engines = engines}).error().message().substr(0, 17),
                   fmt::format("option engines is"));

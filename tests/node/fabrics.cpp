@@ -40,7 +40,7 @@ Result<std::unique_ptr<fabric::Fabric>> open_chaos_that_cuts() {
 }
 
 Node TestFabric::start(NodeOptions options) const {
-    if (options.engines == 1) options.engines = engines;
+    if (options.engines == 1 && options.own_thread) options.engines = engines;
     if (joins_processes()) return Node(std::move(options));
     NodeCore::Fabrics fabrics;
     for (unsigned i = 0; i < options.engines; ++i) fabrics.push_back(value_or_throw(opens_in_test()));
