@@ -2,9 +2,9 @@
 //
 // Threads: the control thread's.
 //
-// Invariants: entries are neither moved nor removed, so pointers to them stay valid. There are at most kMembersMax, so all fit into one list. An id whose state is `joining` has `former`, to which
-// take_back() returns. A process's claim is accepted unproven (Trust::none) in no state but `joining`, or if nothing better was ever known of
-// the id.
+// Invariants: entries are neither moved nor removed, so pointers to them stay valid. There are at most kMembersMax, so all fit into one list. An id
+// whose state is `joining` has `former`, to which take_back() returns. A process's claim is accepted unproven (Trust::none) in no state but
+// `joining`, or if nothing better was ever known of the id.
 #pragma once
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 //
 // Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it. Only the leader takes peers away (remove_unneeded).
 //
-// Invariants: at most kPeersMax peers of all engines together (PeerPlaces). A peer that is met again is the same object, with another meeting's number, and has forgotten all that
-// the other end may have forgotten. Nothing points to a peer that is not among these.
+// Invariants: at most kPeersMax peers of all engines together (PeerPlaces). A peer that is met again is the same object, with another meeting's
+// number, and has forgotten all that the other end may have forgotten. Nothing points to a peer that is not among these.
 #pragma once
 
 #include <functional>

@@ -9,8 +9,8 @@ namespace rove {
 
 namespace {
 
-// Peers that share memory ring one bell and have one board, and one of them could take from these what another has written there: a frame is seen
-// this soon without.
+// Peers that share memory ring one bell and have one board, and one of them could take from these what another has written there: so the leader of
+// a node that is not idle looks this often without.
 constexpr auto kSleepMax = std::chrono::milliseconds(100);
 // A link over which nothing has come or gone for this long is cold.
 constexpr auto kCoolAfter = std::chrono::milliseconds(100);

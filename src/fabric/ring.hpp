@@ -59,7 +59,7 @@ inline constexpr std::uint64_t kAskedLinesMax = 32;
 // Each time it has used them up, a writer of posts stores into so many of the next lines, which makes them its own. A prefetch for writing does
 // not do that where the reader's cache has the line as well (a Zen 5 drops most), and the stores of single frames do it for one line after the
 // other: a core holds no more than two or three frames' stores that wait for their lines. These few stores wait together. On two distant
-// cores 25 million posts are run in a second with them, and 6.5 million without; on near ones 25 and 22 million (`rove bench rate`).
+// cores 18 to 25 million posts are run in a second with them, and 6.5 million without; on near ones as many or a tenth more (`rove bench rate`).
 // Only for posts: an answer to a call is not sent any sooner by it, and the reader polls the next line.
 inline constexpr std::uint64_t kOwnedLines = 8;
 // Frames of more lines have wide stores of their own.

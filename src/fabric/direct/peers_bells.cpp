@@ -42,7 +42,7 @@ void PeersBells::ring(Bells::iterator bell) noexcept try {
     const Result<Opened> opened = open_again(bell);
     if (opened) return (*opened)->ring();
     if (!has_complained_.exchange(true, std::memory_order_relaxed))
-        log().warn("a peer that sleeps is woken up to 100 ms late, because its doorbell cannot be opened: {}",
+        log().warn("a peer that sleeps is woken late, after up to 2 s, because its doorbell cannot be opened: {}",
                    opened.error().message());
 } catch (const std::bad_alloc&) {  // as without a descriptor
 }

@@ -5,7 +5,7 @@
 // Threads: any; its lock is taken last of all. A peer can hold up whoever opens, rings or closes its bell (SECURITY.md), so that is done without the
 // lock, and holds up only those nodes that have a link to this peer.
 //
-// Invariants: at most kOpenMax are open. Each bell is in one of the two lists, and its place there stays valid for as long as it has a link.
+// Invariants: at most kOpenMax stay open; a thread that opens one has it beside these for a moment. Each bell is in one of the two lists, and its place there stays valid for as long as it has a link.
 #pragma once
 
 #include <atomic>
@@ -61,8 +61,9 @@ public:
             if (of_ != nullptr) of_->leave(bell_);
         }
         // A bell that is closed, and cannot be opened any more, is not rung: its owner then sees what was sent when it next looks into its
-        // mailboxes without having been woken, within 100 ms. That happens where descriptors are short, or the owner has made itself unreadable
-        // since (it has changed its user, or called prctl(PR_SET_DUMPABLE)). Logged once. Precondition: PeersBells::open() has returned this.
+        // mailboxes without having been woken, which may take it two seconds. That happens where descriptors are short, or the owner has made
+        // itself unreadable since (it has changed its user, or called prctl(PR_SET_DUMPABLE)). Logged once. Precondition: PeersBells::open() has
+        // returned this.
         void ring() const noexcept { of_->ring(bell_); }
 
     private:
