@@ -56,7 +56,7 @@ void Engine::tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) {
         lead_.take(turn);
         (void)own_calls_.tell_of_ends(turn);
         if (!lead_.lost(turn)) lead_.give(turn);
-        turn.awaited.clear();
+        turn.drop_awaited();
     }
 }
 

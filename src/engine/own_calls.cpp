@@ -142,19 +142,21 @@ bool OwnCalls::notify(CallId id, void (*notify)(void*), void* argument) {
 // ---- results
 
 // The fast path: the result arrives in shared memory as the next frame from the peer, before this thread looks (as mostly where several
-// calls are in flight) or while it spins. Then the slot need not hold it. Returns nothing if the result arrives in another way; the caller then
-// waits as usual.
-std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::span<std::byte> into) {
-    if (ThreadRuns::is_in_any()) return std::nullopt;
-    if (ThreadRuns::is_nesting_forbidden() || !lead_.is_free() || options_.waiting == Waiting::frugal ||
+// calls are in flight) or while it spins. Then the slot need not hold it, and is freed. Returns nothing if the result arrives in another way;
+// the caller then waits as usual.
+std::optional<std::size_t> OwnCalls::finish_at_once(CallId id, std::span<std::byte> into) {
+    if (ThreadRuns::is_in_any() || ThreadRuns::is_nesting_forbidden()) return std::nullopt;
+    Hold hold(lead_.mutex());
+    if (!lead_.is_free() || options_.waiting == Waiting::frugal || node_ || spare_memory_->is_over() ||
         fabric_->needs_progress())
         return std::nullopt;
     const CallSlot* const slot = table_.flying(id);
-    if (slot == nullptr || slot->peer == nullptr || !slot->peer->link()) return std::nullopt;
-    Lead::Turn turn{.lock = lock, .baton = {.own = false}};
+    if (slot == nullptr || slot->peer == nullptr || !slot->peer->link() || slot->brings_memory) return std::nullopt;
+    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}};
     lead_.begin_wait();
     lead_.take(turn);
-    std::optional<std::size_t> size = take_reply(id, into);
+    std::optional<std::size_t> size;
+    if (slot->peer->link()->pending(/*calls_too=*/false)) size = take_reply(id, into);
     if (!size) {
         duties_.await_signals(turn);
         (void)lead_.idling().spin(turn);
@@ -165,17 +167,19 @@ std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::
     return size;
 }
 
-// The size of the result, if the call's reply is the next prompt frame from its peer, and the result fits.
+// The size of the result, if the call's reply is the next prompt frame from its peer, and the result fits. The call's slot is free then.
 std::optional<std::size_t> OwnCalls::take_reply(CallId id, std::span<std::byte> into) {
-    const CallSlot* const slot = table_.flying(id);
+    CallSlot* const slot = table_.flying(id);
     PeerState* const peer = slot != nullptr ? slot->peer : nullptr;
+    if (peer == nullptr || !peer->link()) return std::nullopt;
+    fabric::Link& link = *peer->link();
     wire::Frame frame;
-    if (peer == nullptr || !peer->link() || !peer->link()->next(Traffic::prompt, frame) ||
-        !peer->sends_plain_reply(frame) || frame.header.call != id.slot || frame.header.generation != id.generation ||
-        frame.payload.size() > into.size())
+    if (!link.next(Traffic::prompt, frame) || !peer->sends_plain_reply(frame) || frame.header.call != id.slot ||
+        frame.header.generation != id.generation || frame.payload.size() > into.size())
         return std::nullopt;
     copy_bytes(into.data(), frame.payload.data(), frame.payload.size());
-    peer->link()->release(Traffic::prompt);
+    link.release(Traffic::prompt);
+    table_.release(*slot);
     return frame.payload.size();
 }
 
@@ -202,6 +206,11 @@ Result<CallSlot*> OwnCalls::ended_slot(CallId id) {
 }
 
 Result<std::size_t> OwnCalls::finish_into(CallId id, std::span<std::byte> into) {
+    if (const std::optional<std::size_t> size = finish_at_once(id, into)) return *size;
+    return wait_and_finish_into(id, into);
+}
+
+[[gnu::noinline]] Result<std::size_t> OwnCalls::wait_and_finish_into(CallId id, std::span<std::byte> into) {
     struct Copying {
         std::span<std::byte> into;
         std::size_t done = 0, total = 0;
@@ -217,10 +226,6 @@ Result<std::size_t> OwnCalls::finish_into(CallId id, std::span<std::byte> into) 
                           &copying};
     Afterwards afterwards;
     Hold hold(lead_.mutex());
-    if (const auto size = finish_at_once(hold.lock(), id, into)) {
-        free_slot(id, afterwards);
-        return *size;
-    }
     wait_into(hold.lock(), id, sink);
     ROVE_TRY(CallSlot* const slot, ended_slot(id));
     Result<std::size_t> size = slot->in_sink() ? copying.total : slot->data().size();

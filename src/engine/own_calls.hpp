@@ -133,8 +133,10 @@ private:
     [[nodiscard]] bool has_ended(CallId id) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool wait_for(Lock& lock, CallId id, Deadline deadline) REQUIRES(lock_of<EngineLock>);
     void wait_into(Lock& lock, CallId id, const ResultSink& sink) REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallId id, std::span<std::byte> into)
-        REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] std::optional<std::size_t> finish_at_once(CallId id, std::span<std::byte> into)
+        EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] Result<std::size_t> wait_and_finish_into(CallId id, std::span<std::byte> into)
+        EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] std::optional<std::size_t> take_reply(CallId id, std::span<std::byte> into)
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<CallSlot*> ended_slot(CallId id) REQUIRES(lock_of<EngineLock>);

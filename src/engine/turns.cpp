@@ -87,7 +87,8 @@ unsigned Turns::serve_all(Lead::Turn& turn) {
 
 // Without memory for the list it awaits none, and sleeps sooner.
 void Turns::await_signals(Lead::Turn& turn) noexcept try {
-    AwaitedSignals& awaited = turn.awaited;
+    if (!turn.awaited) turn.awaited = std::make_unique<AwaitedSignals>();
+    AwaitedSignals& awaited = *turn.awaited;
     if (awaited.version != peers_.links_version()) {
         awaited.version = peers_.links_version();
         awaited.links.clear();
@@ -97,7 +98,7 @@ void Turns::await_signals(Lead::Turn& turn) noexcept try {
     awaited.signals.clear();
     peers_.warm().await(awaited.signals, turn.runs_functions() ? Takes::all : Takes::prompt);
 } catch (const std::bad_alloc&) {
-    turn.awaited.clear();
+    turn.drop_awaited();
 }
 
 bool Turns::waits_for_room() const {

@@ -66,7 +66,8 @@ bool Idling::look_unlocked(LeadTurn& turn, unsigned turns) {
     baton_.pause();
     const bool arrived = [&]() REQUIRES(lock_of<EngineLock>) {
         const Unlocked free(turn.lock);
-        return rove::spin(turn.awaited, wakes_.attention(), turns);
+        const AwaitedSignals none;
+        return rove::spin(turn.awaited ? *turn.awaited : none, wakes_.attention(), turns);
     }();
     (void)baton_.resume(turn.baton);
     return arrived;
@@ -78,7 +79,7 @@ bool Idling::spin(LeadTurn& turn) {
                                                          : spin_turns_;
     if (!fabric_->needs_progress()) return look_unlocked(turn, turns);
     for (unsigned look = 0; look < turns; look += kTurnsPerProgress)  // each look is one at the sockets
-        if (fabric_->progress() > 0 || turn.awaited.arrived() || is_wanted()) return true;
+        if (fabric_->progress() > 0 || turn.has_arrived() || is_wanted()) return true;
     return false;
 }
 
@@ -89,7 +90,7 @@ bool Idling::yield(LeadTurn& turn) {
     {
         const Unlocked free(turn.lock);
         sched_yield();
-        arrived = turn.awaited.arrived() || is_wanted();
+        arrived = turn.has_arrived() || is_wanted();
     }
     if (!baton_.resume(turn.baton)) return true;
     return arrived || (fabric_->needs_progress() && fabric_->progress() > 0);

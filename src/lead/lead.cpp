@@ -33,21 +33,8 @@ Status Lead::open(fabric::Fabric& fabric, Waiting waiting, unsigned threads) {
 
 // ---- one turn
 
-void Lead::take(Turn& turn) {
-    const Baton::Tell whom = baton_.take(turn.baton);
-    if (whom.sleeper) fabric_->end_sleep();
-    wakes_.tell(whom);
-    turn.awaited = std::exchange(spare_awaited_, {});
-    turn.in_vain_since.reset();
-}
-
-void Lead::give(Turn& turn) {
-    spare_awaited_ = std::move(turn.awaited);
-    wakes_.tell(baton_.give(turn.baton));
-}
-
 void Lead::give_for_long(Turn& turn) {
-    spare_awaited_ = std::move(turn.awaited);
+    keep_awaited(turn);
     wakes_.tell(baton_.give_for_long(turn.baton));
 }
 
@@ -112,7 +99,7 @@ void Lead::serve(Lock& lock) {
             take(turn);
             while (!stopping_ && baton_.take_step(turn.baton)) step(turn, std::nullopt);
             if (!lost(turn)) give(turn);
-            turn.awaited.clear();
+            turn.drop_awaited();
             if (baton_.leads_again()) continue;
         }
         duties_.follower_came();
@@ -163,7 +150,7 @@ void Lead::stand_by(Lock& lock) {
         take(turn);
         while (!stopping_ && !lost(turn) && !baton_.has_others()) step(turn, std::nullopt);
         if (!lost(turn)) give(turn);
-        turn.awaited.clear();
+        turn.drop_awaited();
     }
 }
 

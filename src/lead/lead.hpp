@@ -116,15 +116,20 @@ public:
         wake();
     }
     // Drops links of a peer that has ended, which the next leader would check.
-    void forget_links() REQUIRES(lock_of<EngineLock>) { spare_awaited_.links.clear(); }
+    void forget_links() REQUIRES(lock_of<EngineLock>) {
+        if (spare_awaited_) spare_awaited_->clear();
+    }
     // The node's links end.
-    void drop_awaited() REQUIRES(lock_of<EngineLock>) { spare_awaited_ = {}; }
+    void drop_awaited() REQUIRES(lock_of<EngineLock>) { spare_awaited_.reset(); }
 
 private:
     friend struct EngineView;  // tests/node/engine_view.hpp
 
     void keep_watch(Lock& lock) REQUIRES(lock_of<EngineLock>);
     void take_over() REQUIRES(lock_of<EngineLock>);
+    void keep_awaited(Turn& turn) REQUIRES(lock_of<EngineLock>) {
+        if (turn.awaited) spare_awaited_ = std::move(turn.awaited);
+    }
     [[nodiscard]] TimePoint next_look(const Deadline& deadline) const REQUIRES(lock_of<EngineLock>);
     void watch_waiting(Lookout::Seen& seen) REQUIRES(lock_of<EngineLock>);
 
@@ -137,9 +142,25 @@ private:
     bool stopping_ GUARDED_BY(lock_of<EngineLock>) = false;
     Wakes wakes_;
     Idling idling_{duties_, mutex_, baton_, wakes_};
-    AwaitedSignals spare_awaited_
-        GUARDED_BY(lock_of<EngineLock>);  // the last leader's; its links end before their fabric does
+    // The last leader's; its links end before their fabric does.
+    std::unique_ptr<AwaitedSignals> spare_awaited_ GUARDED_BY(lock_of<EngineLock>);
 };
+
+// Inlined: each call that is waited for has a turn.
+[[gnu::always_inline]] inline void Lead::take(Turn& turn) {
+    const Baton::Tell whom = baton_.take(turn.baton);
+    if (whom.sleeper) [[unlikely]] {
+        fabric_->end_sleep();
+        wakes_.tell(whom);
+    }
+    turn.awaited = std::move(spare_awaited_);
+    turn.in_vain_since.reset();
+}
+
+[[gnu::always_inline]] inline void Lead::give(Turn& turn) {
+    keep_awaited(turn);
+    wakes_.tell(baton_.give(turn.baton));
+}
 
 template <typename Waiter>
 void Lead::wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) {
@@ -155,7 +176,7 @@ void Lead::wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) {
             untold = false;
             while (!lost(turn) && !waiter.is_over() && !waiter.wants_change()) step(turn, deadline);
             if (!lost(turn)) give(turn);
-            turn.awaited.clear();
+            turn.drop_awaited();
             continue;
         }
         wakes_.tell(baton_.await(quiet));

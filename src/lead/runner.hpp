@@ -182,7 +182,7 @@ private:
 // ---- the steps of every run, inlined; runner.cpp has the rare ones
 
 [[gnu::always_inline]] inline void Runner::begin(Run& run, Lead::Turn& turn) {
-    run.awaited = &turn.awaited;
+    run.awaited = turn.awaited.get();
     run.on_own_thread = turn.baton.own;
     lead_.begin_run();
     ++busy_;

@@ -26,7 +26,7 @@ struct AwaitedSignals {
     const std::uint64_t* cold_word = nullptr;  // Fabric::cold_word
 
     // For a thread that stops checking: links that have ended must not wait for its next turn at the lead.
-    void clear() {
+    void clear() noexcept {
         version = 0;
         links.clear();
         signals.clear();

@@ -6,6 +6,7 @@
 // No state: LeadDuties is an interface, a LeadTurn and a LeadRest are values.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "base/clock.hpp"
@@ -23,7 +24,8 @@ inline constexpr auto kIdleAfter = std::chrono::seconds(1);
 struct LeadTurn {
     HeldLock& lock;
     Baton::Turn baton;
-    AwaitedSignals awaited{};  // the signals that it spins on
+    // The signals that it spins on; null: none yet. Passed from leader to leader, which is cheaper than to make it for each turn.
+    std::unique_ptr<AwaitedSignals> awaited{};
     // Since when it has slept in vain: each sleep since then has ended because its time was over. Then it sleeps again at once.
     std::optional<TimePoint> in_vain_since{};
     bool holds_back = false;  // it waits for a short time, in which functions are left to other threads
@@ -32,6 +34,9 @@ struct LeadTurn {
     // Engine::each_second() looks for what has not rung.
     bool is_idle = false;
     [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
+    [[nodiscard]] bool has_arrived() const { return awaited != nullptr && awaited->arrived(); }
+    // For a thread that stops looking: links that have ended must not wait for its next turn at the lead.
+    void drop_awaited() noexcept { awaited.reset(); }
 };
 
 // Whether the leader may sleep, as its duties see it.

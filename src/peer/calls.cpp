@@ -99,23 +99,30 @@ void CallTable::take_out(CallSlot& told) {
     slot(told.told_after_).told_before_ = told.told_before_;
 }
 
+// What few calls have.
+[[gnu::noinline]] void CallTable::release_rest(CallSlot& slot) {
+    if (slot.is_to_be_told_) take_out(slot);
+    reassembled_bytes_ -= std::exchange(slot.room_, 0);
+    slot.so_far_ = InParts(0);
+    slot.parts_ = {};
+    slot.in_sink_ = false;
+    if (std::exchange(slot.timed_, false)) timers_.erase(slot.timer_);
+    slot.large_ = ByteBuffer();  // not {}, which would keep its memory
+    slot.error_.reset();
+}
+
 void CallTable::release(CallSlot& slot) {
     if (slot.state == CallSlot::State::free) return;
-    if (slot.is_to_be_told_) take_out(slot);
+    const bool came_in_parts = slot.so_far_.total() > 0 || slot.in_sink_;
+    if (slot.is_to_be_told_ || slot.room_ > 0 || came_in_parts || slot.timed_ || !slot.large_.empty() || slot.error_)
+        release_rest(slot);
     slot.state = CallSlot::State::free;
     slot.generation += generations_.step;
     slot.small_bytes_ = 0;
-    reassembled_bytes_ -= std::exchange(slot.room_, 0);
-    slot.so_far_ = InParts(0);
-    if (slot.parts_.size() > 0) slot.parts_ = {};
-    slot.in_sink_ = false;
     slot.sink = nullptr;
     slot.not_shipped = nullptr;
     slot.notify = {};
     slot.brings_memory = false;
-    if (std::exchange(slot.timed_, false)) timers_.erase(slot.timer_);
-    if (!slot.large_.empty()) slot.large_ = ByteBuffer();  // not {}, which would keep its memory
-    if (slot.error_) slot.error_.reset();
     free_.push_back(slot.index);
 }
 

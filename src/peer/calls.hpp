@@ -132,7 +132,7 @@ public:
 
     [[nodiscard]] Result<CallId> begin(PeerState* peer);  // overloaded: kCallsMax in flight
     // The flying slot a reply belongs to, or null: ended, or of an older generation.
-    [[nodiscard]] CallSlot* flying(CallId id) {
+    [[nodiscard, gnu::always_inline]] CallSlot* flying(CallId id) {
         CallSlot* const found = find(id);
         return found != nullptr && found->state == CallSlot::State::flying ? found : nullptr;
     }
@@ -195,6 +195,7 @@ private:
     [[nodiscard]] CallSlot& slot(std::size_t index) { return (*chunks_[index / kChunk])[index % kChunk]; }
     void grow();
     void take_out(CallSlot& told);
+    void release_rest(CallSlot& slot);
     [[nodiscard]] Reassembled begin(CallSlot& slot, std::size_t total);
     [[nodiscard]] Error no_room_for(std::size_t total) const;
     [[nodiscard]] static Reassembled give_to_sink(CallSlot& slot, std::size_t total, Bytes part);

@@ -80,6 +80,18 @@ TEST_P(AtOnce, AReplyToAnotherCallIsNotTaken) {
     }
 }
 
+TEST_P(AtOnce, ACallThatHasItsResultIsInFlightNoLonger) {
+    std::array<std::byte, 16> into{};
+    for (int i = 0; i < 100; ++i) {
+        RawCall call = begin("hello");
+        (void)server_->poll();
+        ASSERT_EQ(polled([&] { return call.get_into(into); }), 5U);
+    }
+    Engine& engine = detail::Inside::core(peer())->first_engine();
+    const Hold hold(engine.lock());
+    EXPECT_EQ(engine.own_calls().table().used(), 0U);
+}
+
 TEST_P(AtOnce, AResultThatHasNoRoomIsNotWritten) {
     std::array<std::byte, 64> into{};
     into.fill(std::byte{0xEE});

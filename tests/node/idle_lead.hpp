@@ -104,7 +104,7 @@ private:
         std::exchange(work_once, nullptr)(turn);
         return 1;
     }
-    void await_signals(Lead::Turn& turn) noexcept override { turn.awaited.clear(); }
+    void await_signals(Lead::Turn& turn) noexcept override { turn.drop_awaited(); }
     [[nodiscard]] bool waits_for_room() const override { return false; }
     [[nodiscard]] Lead::Rest rest(const Lead::Turn& /*turn*/) override { return {.pending = work_once != nullptr}; }
     void woke_up() override {}

@@ -44,7 +44,7 @@ protected:
 private:
     void SetUp() override { ASSERT_TRUE(wakes_.open(fabric_.descriptors())); }
     unsigned work(LeadTurn& /*turn*/) override { return 0; }
-    void await_signals(LeadTurn& turn) noexcept override { turn.awaited.clear(); }
+    void await_signals(LeadTurn& turn) noexcept override { turn.drop_awaited(); }
     [[nodiscard]] bool waits_for_room() const override { return waits_for_room_; }
     [[nodiscard]] LeadRest rest(const LeadTurn& /*turn*/) override { return rest_; }
     void woke_up() override { ++woke_up_; }

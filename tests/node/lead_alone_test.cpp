@@ -87,7 +87,7 @@ private:
         work(turn);
         return 1;
     }
-    void await_signals(Lead::Turn& turn) noexcept override REQUIRES(lock_of<EngineLock>) { turn.awaited.clear(); }
+    void await_signals(Lead::Turn& turn) noexcept override REQUIRES(lock_of<EngineLock>) { turn.drop_awaited(); }
     [[nodiscard]] bool waits_for_room() const override REQUIRES(lock_of<EngineLock>) { return false; }
     [[nodiscard]] Lead::Rest rest(const Lead::Turn& /*turn*/) override REQUIRES(lock_of<EngineLock>) {
         return {.pending = work_ != nullptr};
