@@ -95,7 +95,9 @@ Result<CallId> Caller::call(const PeerPointer& peer, const Outgoing& outgoing) {
                        outgoing.sending != Sending::always_inlined && !outgoing.deadline;
     if (plain) {
         const Hold hold(lead_.mutex());
-        if (const auto sent = send_at_once(*peer, outgoing)) return *sent;
+        std::optional<CallId> sent;
+        [[clang::always_inline]] sent = send_at_once(*peer, outgoing);
+        if (sent) return *sent;
     }
     return call_any(peer, outgoing);
 }

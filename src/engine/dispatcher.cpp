@@ -113,8 +113,11 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     while (link != nullptr && peer.link().get() == link && handled < kBatchMax && !peer.has_backlog() &&
            link->next(Traffic::calls, frame)) {
         Taken taken = Taken::parked;
+        bool given_back = false;
         if (FrameChecks::is_plain(peer, frame)) {
-            taken = run_next(peer, frame, turn);
+            taken = (frame.header.flags & wire::kNoReply) != 0
+                        ? run_posts(peer, frame, turn, handled, std::min(look_at, kBatchMax), given_back)
+                        : run_next(peer, frame, turn);
         } else {
             if (peer.calls.reader() != nullptr && peer.calls.reader()->takes(frame)) break;
             if (const auto wrong = checks_.wrong_with(peer, frame, Traffic::calls)) {
@@ -131,7 +134,7 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
         ++handled;
         if (taken == Taken::held) break;  // another thread leads
         if (taken == Taken::gone) continue;
-        link->release(Traffic::calls);
+        if (!given_back) link->release(Traffic::calls);
         if (handled < look_at) continue;
         const TimePoint now = Clock::now();
         if (begun == TimePoint{}) begun = now;
@@ -156,6 +159,62 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
         [[clang::always_inline]] return begin_call(&peer, frame, turn);
     }
     return on_call(&peer, frame, turn);
+}
+
+// The function of a plain post, where it is known to be short, and nothing is to be asked before it runs. Null: there is.
+[[gnu::always_inline]] inline code::Function* Dispatcher::quick(PeerState& peer, const wire::Frame& post) {
+    if (peer.calls.parked || peer.code.aliases.find(post.header.handle) != nullptr) return nullptr;
+    code::Function* const function = cache_->by_handle(post.header.handle);
+    if (function == nullptr || !function->pace.is_short() || function->pace.is_long() ||
+        runner_.must_wait_for_thread(*function, &peer))
+        return nullptr;
+    return function;
+}
+
+// Many posts are of one function, and what its first one needs is done once for all that are like it: a post takes its receiver half of the
+// instructions that way. The lock is released for each, and where one takes long its thread loses the lead, as anywhere.
+Dispatcher::Taken Dispatcher::run_posts(PeerState& peer, wire::Frame& frame, Lead::Turn& turn, unsigned& handled,
+                                        unsigned most, bool& given_back) {
+    const bool may_run = frame.header.kind == Kind::call &&
+                         wire::has_plain_flags(wire::rule_of(Kind::call), frame.header) && turn.runs_functions() &&
+                         turn.large_beneath == nullptr && ThreadRuns::nested() == 0 && runner_.leading() == nullptr;
+    code::Function* const function = may_run ? quick(peer, frame) : nullptr;
+    const code::EntryPoint entry = function != nullptr ? runner_.code().enter(*function) : nullptr;
+    if (entry == nullptr) return run_next(peer, frame, turn);
+    fabric::Link& link = *peer.link();
+    Run run{.function = function,
+            .entry = entry,
+            .ran = function->ran.load(std::memory_order_relaxed),
+            .link = &link,
+            .from = &peer};
+    runner_.begin(run, turn);
+    rove_here here{&engine_, function, wire::context_of(frame), run.ran};
+    if (here.call.node == peer.id()) here.call.node = peer.back();
+    here.payload_read = &run.payload_read;
+    bool no_memory = false;
+    const auto run_it = [&] { run_here(run, here, frame.payload); };
+    const auto is_next = [&]() REQUIRES(lock_of<EngineLock>) {
+        if (here.has_left_something() || handled + 1 >= most || peer.link().get() != &link || peer.has_backlog())
+            return false;
+        given_back = true;
+        try {
+            link.release(Traffic::calls);
+        } catch (const std::bad_alloc&) {
+            no_memory = true;
+            return false;
+        }
+        if (!link.next(Traffic::calls, frame, /*only_alike=*/true) || quick(peer, frame) != function ||
+            function->target.load(std::memory_order_relaxed) != entry)
+            return false;
+        given_back = false;
+        ++handled;
+        here.ended = false;
+        return true;
+    };
+    runner_.outside(run, turn, run_it, is_next);
+    if (no_memory) throw std::bad_alloc();
+    if (here.answer_lost && !here.ended) answers_.end_with_error(here.call, rove::no_memory());
+    return run.handed_over ? Taken::held : Taken::done;
 }
 
 // A function that reads its payload as it arrives begins with the first part. All other parts are put together.

@@ -128,6 +128,11 @@ private:
     std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame,
                                      Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
+    // Plain posts at the head of a mailbox, as long as they are alike. `handled`: counts those that have been given back but the last, up
+    // to `most`; `given_back`: whether that has been as well.
+    Taken run_posts(PeerState& peer, wire::Frame& frame, Lead::Turn& turn, unsigned& handled, unsigned most,
+                    bool& given_back) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] code::Function* quick(PeerState& peer, const wire::Frame& post) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool run_one(Run& run, const wire::CallContext& call, Bytes payload, bool in_mailbox)
         EXCLUDES(lock_of<EngineLock>);
     void end_without_answer(rove_here& here) noexcept EXCLUDES(lock_of<EngineLock>);

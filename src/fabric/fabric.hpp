@@ -117,8 +117,10 @@ public:
 
     // The next frame, if one has arrived completely; it stays valid until release(). Fillers are skipped. A malformed
     // frame breaks the link: broken() reports it, and nothing more is delivered.
-    [[nodiscard, gnu::always_inline]] bool next(Traffic traffic, wire::Frame& frame) {
+    // only_alike: only if it is like the one in `frame`, which was given before and has been released (RingReader::next_alike()).
+    [[nodiscard, gnu::always_inline]] bool next(Traffic traffic, wire::Frame& frame, bool only_alike = false) {
         if (!delivers()) return false;
+        if (only_alike) return incoming_[index_of(traffic)].next_alike(frame);
         const RingReader::Arrival arrival = incoming_[index_of(traffic)].next(frame);
         if (arrival == RingReader::Arrival::malformed) break_with_malformed();
         return arrival == RingReader::Arrival::frame;

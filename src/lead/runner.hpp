@@ -61,9 +61,14 @@ public:
     // ---- one run, by the thread that leads
     // Called before anything of it is read: from here on it may be set aside.
     void begin(Run& run, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
-    // Runs `code`, without the lock, and ends the run. The lead may have been lost when it returns: Run::handed_over.
-    template <typename Code>
-    void outside(Run& run, Lead::Turn& turn, const Code& code) REQUIRES(lock_of<EngineLock>);
+    struct Once {
+        bool operator()() const { return false; }
+    };
+    // Runs `code`, without the lock, and ends the run. The lead may have been lost when it returns: Run::handed_over. next(), under the lock, says
+    // whether a run of the same function follows, which is then run in the same way and shares `run`: to whoever keeps watch each is a run of its
+    // own. It is not asked after one that was set aside.
+    template <typename Code, typename Next = Once>
+    void outside(Run& run, Lead::Turn& turn, const Code& code, const Next& next = {}) REQUIRES(lock_of<EngineLock>);
     // Every call of code that is not the node's own is made through this, within `code`.
     template <typename Code>
     static void call_out(const Run& run, const Code& code);
@@ -197,12 +202,18 @@ private:
     lead_.tell_waiting();  // the turn is beneath now, so later turns may pass it
 }
 
-template <typename Code>
-[[gnu::always_inline]] inline void Runner::outside(Run& run, Lead::Turn& turn, const Code& code) {
+template <typename Code, typename Next>
+[[gnu::always_inline]] inline void Runner::outside(Run& run, Lead::Turn& turn, const Code& code, const Next& next) {
     const ThreadRuns::Top outer = std::exchange(ThreadRuns::top_, {this, turn.baton.term, &run});
-    turn.lock.unlock();
-    code();
-    [[clang::always_inline]] turn.lock.lock();
+    for (;;) {
+        turn.lock.unlock();
+        code();
+        [[clang::always_inline]] turn.lock.lock();
+        if (run.handed_over || !next()) break;
+        lead_.begin_run();
+        run.noticed.reset();
+        run.payload_read.store(false, std::memory_order_relaxed);
+    }
     ThreadRuns::top_ = outer;
     if (turn.large_beneath != nullptr) turn.large_beneath->come_up();
     end(run);

@@ -108,6 +108,36 @@ TEST_F(Ring, AFrameAskedForTwiceIsTheSame) {
     EXPECT_EQ(first, taken.payload.data());
 }
 
+TEST_F(Ring, AFrameLikeTheOneBeforeItIsFoundToBe) {
+    ASSERT_TRUE(send(8, 1) && send(8, 2));
+    ASSERT_EQ(RingReader::Arrival::frame, reader.next(taken));
+    reader.release();
+    ASSERT_TRUE(reader.next_alike(taken));
+    EXPECT_EQ(wire::copy_of<std::uint64_t>(taken.payload), 2U);
+    reader.release();
+    EXPECT_FALSE(reader.next_alike(taken)) << "none has arrived";
+}
+
+TEST_F(Ring, AFrameThatDiffersInAnyFieldIsNotAlike) {
+    const FrameHeader same = call;
+    const std::vector<std::function<void(FrameHeader&)>> changes = {
+        [](FrameHeader& h) { h.kind = Kind::ping; }, [](FrameHeader& h) { h.flags = wire::kNoReply; },
+        [](FrameHeader& h) { h.handle += 1; },       [](FrameHeader& h) { h.generation += 1; },
+        [](FrameHeader& h) { h.node += 1; },         [](FrameHeader& h) { h.call += 1; },
+        [](FrameHeader& h) { h.hops += 1; },         [](FrameHeader& h) { h.status += 1; },
+        [](FrameHeader& h) { h.extra_bytes = 16; },  [](FrameHeader&) { /* shorter */ }};
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        call = same;
+        ASSERT_TRUE(send(24));
+        ASSERT_EQ(RingReader::Arrival::frame, reader.next(taken));
+        reader.release();
+        changes[i](call);
+        ASSERT_TRUE(send(i + 1 < changes.size() ? 24 : 16));
+        EXPECT_FALSE(reader.next_alike(taken)) << i;
+        ASSERT_TRUE(take()) << i;
+    }
+}
+
 TEST_F(Ring, EachWrongFieldIsMalformed) {
     const std::vector<std::pair<const char*, std::function<void(FrameHeader&)>>> wrongs = {
         {"no kind", [](FrameHeader& h) { h.kind = Kind::none; }},
@@ -134,6 +164,8 @@ TEST_F(Ring, AFrameThatWouldWrapIsMalformed) {
     header.signal = kKey + writer.sequence() + 1;
     header.body_bytes = 33;
     std::memcpy(ring() + (kRingLines - 1) * wire::kLineBytes, &header, sizeof header);
+    taken.header = header;
+    EXPECT_FALSE(reader.next_alike(taken)) << "like one that did not wrap";
     EXPECT_EQ(RingReader::Arrival::malformed, reader.next(taken));
 }
 

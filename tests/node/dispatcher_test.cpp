@@ -75,6 +75,37 @@ TEST_F(DispatcherTest, CallsOfOnePeerRunInTheirOrderAndPostsHaveNoAnswer) {
     EXPECT_EQ(ran, (std::vector<std::string>{"1", "2", "3", "4"}));
 }
 
+// The first post tells the handle. Those that are like the one before them are run without being asked everything again; all others end that.
+TEST_F(DispatcherTest, PostsOfOneFunctionRunOnceEachInTheirOrderWhateverIsBetweenThem) {
+    Far far = meet(1);
+    const auto handle_of = [&](unsigned char function) {
+        call(far, id(function), "0", wire::kNoReply);
+        const auto binds = of_kind(turn(far), Kind::bind);
+        EXPECT_EQ(binds.size(), 1U);
+        return binds.empty() ? 0 : binds[0].header.handle;
+    };
+    const std::uint32_t note = handle_of(1), throws = handle_of(3), twice = handle_of(2);
+    const auto post = [&](std::uint32_t handle, const char* payload) {
+        send(far, {.kind = Kind::call, .flags = wire::kNoReply, .handle = handle, .node = far.id}, {}, payload);
+    };
+    ran.clear();
+    std::vector<std::string> expected;
+    for (int round = 0; round < 40; ++round)  // more than one turn's
+        for (const char* each :
+             {"a", "b", "c", "longer than the others, and than what fits into one line of the ring", "d"}) {
+            post(note, each);
+            expected.emplace_back(each);
+            if (round % 3 == 0) post(throws, each);
+            if (round % 5 == 0) post(twice, each);
+            if (round % 7 == 0)
+                send(far, {.kind = Kind::call, .handle = twice, .node = far.id, .call = ++far.calls}, {}, each);
+        }
+    const auto replies = of_kind(turn(far), Kind::reply);
+    EXPECT_EQ(ran, expected);
+    EXPECT_EQ(replies.size(), 6U * 5U) << "of posts there are none";
+    EXPECT_TRUE(is_linked(far));
+}
+
 TEST_F(DispatcherTest, ABatchIsACallForEachPayload) {
     Far far = meet(1);
     call(far, id(1), "first", wire::kNoReply);

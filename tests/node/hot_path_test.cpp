@@ -117,6 +117,23 @@ TEST_P(HotPath, ManyPostsShareMessagesAndNoneIsLost) {
     EXPECT_EQ(last, 100'000 + calls);
 }
 
+// Some of them are long: their threads lose the lead, and others go on with those behind them.
+TEST_P(HotPath, PostsOfWhichSomeAreLongRunOnceEach) {
+    const Package package = Package::open(test::package("uneven.c"));
+    const Entry uneven = package.entry("uneven"), sum = package.entry("sum");
+    const auto sum_of_all = [&] { return as<std::uint64_t>(peer_->call(sum).get()); };
+    EXPECT_EQ(sum_of_all(), 0U);
+    std::uint64_t sent = 0;
+    for (std::uint64_t i = 1; i <= 3000; ++i) {
+        const std::uint64_t payload[2] = {i, i % 500 == 0 ? 5U : 0U};  // a number, and ms
+        peer_->post(uneven, std::as_bytes(std::span(payload)));
+        sent += i;
+    }
+    EXPECT_TRUE(soon([&] { return sum_of_all() >= sent; }));
+    std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_EQ(sum_of_all(), sent);
+}
+
 TEST_P(HotPath, APingRunsNothing) {
     EXPECT_TRUE(peer_->ping().get().empty());
     EXPECT_TRUE(peer_->ping(bytes("0123456789")).get().empty());
