@@ -1,5 +1,5 @@
 // LeftFrames: does what other engines of the node have left for this one (BetweenEngines): answers for its peers and for its calls, and notices
-// that calls which were sent on to its peers are over.
+// that calls which were sent on to its peers are over, and questions for code with their answers.
 //
 // Threads: the leader, under the engine's lock. Invariants: what is left is done once, in its order. It has no state of its own.
 #pragma once
@@ -7,6 +7,7 @@
 #include "engine/link_ends.hpp"
 #include "engine/reply_receiver.hpp"
 #include "peer/between_engines.hpp"
+#include "peer/code_exchange.hpp"
 #include "peer/sender.hpp"
 
 namespace rove {
@@ -14,8 +15,9 @@ namespace rove {
 class LeftFrames {
 public:
     // They outlive it.
-    LeftFrames(const OtherEngines& others, Sender& sender, ReplyReceiver& replies, LinkEnds& link_ends)
-        : others_(others), sender_(sender), replies_(replies), link_ends_(link_ends) {}
+    LeftFrames(const OtherEngines& others, Sender& sender, ReplyReceiver& replies, LinkEnds& link_ends,
+               CodeExchange& exchange)
+        : others_(others), sender_(sender), replies_(replies), link_ends_(link_ends), exchange_(exchange) {}
 
     [[nodiscard]] bool has_any() const { return others_.have_left_any(); }
     // Nothing more is to be left for other engines now, so no frames are taken from peers.
@@ -30,6 +32,7 @@ private:
     Sender& sender_;
     ReplyReceiver& replies_;
     LinkEnds& link_ends_;
+    CodeExchange& exchange_;
 };
 
 }  // namespace rove

@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::string_view kNoRoom = "the result was dropped on its way: as many as may wait to be passed on";
 
-LeftForEngine left_frame(LeftForEngine::What what, wire::FrameHeader header, Bytes extra, Bytes payload) {
+LeftForEngine left_frame(LeftForEngine::What what, LeftBy by, wire::FrameHeader header, Bytes extra, Bytes payload) {
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
-    return {what, waiting_frame(header, extra, payload)};
+    return {what, by, waiting_frame(header, extra, payload)};
 }
 
 // In place of an answer, or of a part of one: those parts that follow find that their call has ended.
@@ -76,23 +76,33 @@ bool BetweenEngines::add(One& to, Waiting added) {
     return true;
 }
 
-bool BetweenEngines::leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame) noexcept {
-    const bool is_answer = what == LeftForEngine::What::to_caller || what == LeftForEngine::What::to_own_call;
+bool BetweenEngines::leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame, LeftBy by) noexcept {
+    using What = LeftForEngine::What;
+    const bool is_answer = what == What::to_caller || what == What::to_own_call || what == What::to_lower;
+    const bool is_small = !is_answer && what != What::code;
     One& there = engines_[to];
     try {
-        Waiting added{left_frame(what, frame.header, frame.extra, frame.payload), !is_answer};
+        Waiting added{left_frame(what, by, frame.header, frame.extra, frame.payload), is_small};
         const MutexLock lock(there.mutex);
         if (add(there, std::move(added))) return true;
     } catch (const std::bad_alloc&) {  // an error takes less
     }
     if (!is_answer) return false;
     try {
-        Waiting added{left_frame(what, as_error(frame.header), {}, as_bytes(kNoRoom)), true};
+        Waiting added{left_frame(what, by, as_error(frame.header), {}, as_bytes(kNoRoom)), true};
         const MutexLock lock(there.mutex);
         return add(there, std::move(added));
     } catch (const std::bad_alloc&) {
         return false;
     }
+}
+
+std::optional<unsigned> OtherEngines::with_lower(NodeId id, unsigned from) const {
+    std::optional<unsigned> first;
+    for (NodeId lower = 0; any() && lower < id; ++lower)
+        if (const auto engine = with_link(lower); engine && *engine >= from)
+            first = std::min(first.value_or(*engine), *engine);
+    return first;
 }
 
 std::optional<LeftForEngine> BetweenEngines::take(unsigned engine) {

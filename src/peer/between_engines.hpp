@@ -6,7 +6,8 @@
 // that leaves something for the same one. Which engine has a link is asked without a lock. A node with one engine takes none of these.
 //
 // Invariants: a name has a link of one engine at most. What is left for an engine is taken once, and in the order in which it was left. At most
-// kLeftBytesMax bytes of frames wait for an engine; a further reply becomes an error, of which kLeftSmallMax wait together with the notices.
+// kLeftBytesMax bytes of frames wait for an engine; a further reply becomes an error, of which kLeftSmallMax wait together with notices and questions for code. A further
+// piece of code, or question, is dropped: whoever asked waits for a limited time.
 // While half of either waits for an engine that is still taking some, none takes frames from its peers (must_wait): they wait in their mailboxes.
 #pragma once
 
@@ -33,15 +34,28 @@ inline constexpr std::size_t kLeftSmallMax = 65536;
 // How long the others wait for an engine that takes nothing of what is left for it.
 inline constexpr auto kCatchesUpFor = std::chrono::milliseconds(100);
 
+// Who leaves it: that engine, and where it is about a question for code, the peer that asks, by the name that Routes gives it.
+struct LeftBy {
+    unsigned engine = 0;
+    NodeId peer = kNoNode;
+};
+
 // What one engine leaves for another.
 struct LeftForEngine {
     enum class What : std::uint8_t {
         to_caller,    // an answer, for a peer of that engine
         to_own_call,  // an answer to a call that the engine has made: of this node, or of another member
+        to_lower,     // an answer for a node that this one has never met, for a member with a lower id, which may have
         answered,     // the call that this header names has been answered, so nobody has to report it as lost
-        caller_left,  // the peer with the name in `header.node` has gone: so are the calls that it made
+        caller_left,  // the peer with the name in `header.node` has gone: so are the calls that it made, and its questions
+        // Of code, each with the peer that asks for it (LeftBy::peer):
+        need,             // that peer's question, for the engine with the link towards `header.node`
+        need_not_passed,  // it could not be passed on from there, so its own engine goes on with it
+        code,             // a piece of the answer, for that peer
+        lack,             // the answer that there is none, for that peer
     };
     What what = What::to_caller;
+    LeftBy by{};
     ByteBuffer frame;  // whole, for wire::frame_in()
 };
 
@@ -74,7 +88,7 @@ public:
 
     // ---- what is left
     // Wakes that engine. For an answer that finds no room, or no memory, an error is left; false: not even that.
-    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame) noexcept;
+    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame, LeftBy by = {}) noexcept;
     // Without the lock. What was left before its engine was woken is seen by a leader that has begun its work after that (Wakes::begin_work).
     [[nodiscard]] bool has_any_for(unsigned engine) const {
         return engines_[engine].count.load(std::memory_order_relaxed) > 0;
@@ -88,7 +102,7 @@ public:
 private:
     struct Waiting {
         LeftForEngine left;
-        bool small;  // a notice, or an error in place of an answer
+        bool small;  // a notice, a question for code, or an error in place of an answer
     };
     struct alignas(64) One {
         mutable Mutex mutex;
@@ -139,13 +153,17 @@ public:
     [[nodiscard]] std::optional<unsigned> with_call(std::uint32_t generation) const {
         return any() ? other(between_.with_call(generation)) : std::nullopt;
     }
-    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame) const noexcept {
-        return between_.leave(to, what, frame);
+    // `peer`: LeftBy::peer.
+    bool leave(unsigned to, LeftForEngine::What what, const wire::Frame& frame, NodeId peer = kNoNode) const noexcept {
+        return between_.leave(to, what, frame, {engine_, peer});
     }
     void leave_to_all(LeftForEngine::What what, const wire::FrameHeader& header) const noexcept {
         for (unsigned each = 0; any() && each < between_.count(); ++each)
-            if (each != engine_) (void)between_.leave(each, what, {header, {}, {}});
+            if (each != engine_) (void)between_.leave(each, what, {header, {}, {}}, {engine_});
     }
+    // The first engine from `from` on, and another than this one, that has a link to a member with a lower id.
+    [[nodiscard]] std::optional<unsigned> with_lower(NodeId id, unsigned from) const;
+    [[nodiscard]] unsigned index() const { return engine_; }
     [[nodiscard]] bool must_wait() const { return any() && between_.must_wait(); }
     [[nodiscard]] bool have_left_any() const { return any() && between_.has_any_for(engine_); }
     [[nodiscard]] std::optional<LeftForEngine> take() const { return between_.take(engine_); }

@@ -173,11 +173,15 @@ void CodeExchange::refuse(PeerState& from, const wire::Frame& frame, std::string
 
 // Passes a piece to the peer that passed on the question. If the asking node, or a peer between, takes pieces too slowly, the call fails.
 void CodeExchange::pass_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) {
-    const std::shared_ptr<PeerState> asker =
-        peers_.find(passed_on_.takes_piece(from, frame.header.node, chunk, frame.payload.size(), Clock::now()));
+    const Asker whose = passed_on_.takes_piece(from, frame.header.node, chunk, frame.payload.size(), Clock::now());
+    if (whose.is_nobody()) return;
+    const wire::FrameHeader header{.kind = Kind::code, .node = frame.header.node, .hops = 1};
+    if (whose.peer == nullptr)
+        return (void)others_.leave(whose.engine, LeftForEngine::What::code, {header, frame.extra, frame.payload},
+                                   whose.name);
+    const std::shared_ptr<PeerState> asker = peers_.find(whose.peer);
     if (asker == nullptr || asker->has_backlog()) return;
-    (void)sender_.send_or_cut(*asker, {.kind = Kind::code, .node = frame.header.node, .hops = 1}, frame.extra,
-                              frame.payload);
+    (void)sender_.send_or_cut(*asker, header, frame.extra, frame.payload);
 }
 
 // Drops pieces for which nothing waits any more, to make room.
@@ -240,11 +244,19 @@ bool CodeExchange::speaks_for(const PeerState& from, NodeId asker) const {
            is_client(from.my_id());
 }
 
-// False: there is no way on from here.
-bool CodeExchange::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
+// Passes the question on, or leaves it to the engine with the link towards that node. False: there is no way on from here.
+bool CodeExchange::pass_on_towards(const PeerState& from, NodeId node, const wire::NeedCode& need) {
     // A client takes no code, so its questions are not passed on. Members ask one another; a client of another node passes no questions to that
     // node and none from it, because the node would be asked in the name of nodes that it does not know.
-    if (&from == &to || is_client(need.asker) || !from.is_fellow() || to.back() != to.id()) return false;
+    if (is_client(need.asker) || !from.is_fellow()) return false;
+    if (PeerState* const to = routes_.to(node); to != nullptr) return pass_on_need(from, *to, node, need);
+    const auto engine = routes_.with_way(node);
+    return engine && others_.leave(*engine, LeftForEngine::What::need,
+                                   {{.kind = Kind::need, .node = node}, raw(need), {}}, from.back());
+}
+
+bool CodeExchange::pass_on_need(const Asker& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
+    if (from == &to || to.back() != to.id()) return false;
     const QuestionsPassedOn::Added added = passed_on_.add(from, to, need, Clock::now());
     if (added != QuestionsPassedOn::Added::asked) return added == QuestionsPassedOn::Added::asked_once;
     if (sender_.send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return true;
@@ -254,8 +266,7 @@ bool CodeExchange::pass_on_need(const PeerState& from, PeerState& to, NodeId nod
 
 // Questions that were passed on to a peer that has left are answered with a lack.
 void CodeExchange::peer_left(const PeerState& gone) {
-    for (const QuestionsPassedOn::Question& each : passed_on_.without(gone))
-        if (const std::shared_ptr<PeerState> from = peers_.find(each.from)) lack(*from, each.need);
+    for (const QuestionsPassedOn::Question& each : passed_on_.without(gone)) lack(each.from, each.need);
 }
 
 // Sent to the peer that has passed on the question: the asker accepts a lack only from the peer that it asked.
@@ -263,17 +274,48 @@ void CodeExchange::lack(PeerState& from, const wire::NeedCode& need) noexcept {
     sender_.send_or_cut(from, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
 }
 
+void CodeExchange::lack(const Asker& to, const wire::NeedCode& need) noexcept {
+    if (to.peer == nullptr)
+        (void)others_.leave(to.engine, LeftForEngine::What::lack,
+                            {{.kind = Kind::lack, .node = need.asker}, raw(need), {}}, to.name);
+    else if (const std::shared_ptr<PeerState> from = peers_.find(to.peer))
+        lack(*from, need);
+}
+
+void CodeExchange::on_left(const LeftForEngine& left) {
+    using What = LeftForEngine::What;
+    const wire::Frame frame = wire::frame_in(left.frame);
+    if (left.what == What::need) {
+        PeerState* const to = routes_.to(frame.header.node);
+        if (to == nullptr || !pass_on_need({left.by.engine, left.by.peer}, *to, frame.header.node,
+                                           wire::copy_of<wire::NeedCode>(frame.extra)))
+            (void)others_.leave(left.by.engine, What::need_not_passed, frame, left.by.peer);
+        return;
+    }
+    PeerState* const asker = routes_.to(left.by.peer);
+    if (asker == nullptr || asker->back() != left.by.peer) return;  // it has gone
+    if (left.what == What::code) {
+        if (!asker->has_backlog()) (void)sender_.send_or_cut(*asker, frame.header, frame.extra, frame.payload);
+        return;
+    }
+    const auto need = wire::copy_of<wire::NeedCode>(frame.extra);
+    if (left.what == What::lack) return lack(*asker, need);
+    answer_here(*asker, need, frame.header.node != need.origin);
+}
+
 void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
-    auto need = read<Kind::need, wire::NeedCode>(frame);
+    const auto need = read<Kind::need, wire::NeedCode>(frame);
     if (!speaks_for(from, need.asker)) {
         from.link()->break_with(Error(
             ErrorCode::invalid, fmt::format("{} asked for code in the name of {}", who(from), who(need.asker, {}))));
         return;
     }
-    if (routes_.sends_on(from, frame.header))
-        if (PeerState* to = routes_.to(frame.header.node);
-            to != nullptr && pass_on_need(from, *to, frame.header.node, need))
-            return;
+    if (routes_.sends_on(from, frame.header) && pass_on_towards(from, frame.header.node, need)) return;
+    answer_here(from, need, true);
+}
+
+// ask_origin: the origin of the call may be asked, because it has not been.
+void CodeExchange::answer_here(PeerState& from, wire::NeedCode need, bool ask_origin) {
     if (need.function == FunctionId{}) {
         // It gave this handle and forgot it since: tell it what it meant, and name the function from now on.
         if (const auto bound = from.code.bindings.function_of(need.handle)) {
@@ -288,16 +330,16 @@ void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
     }
     const std::shared_ptr<PackageStore> package = package_with(need.function);
     if (package && answer(from, need, *package)) return;
-    PeerState* origin = need.origin != from.my_id() && need.origin != routes_.id() ? routes_.to(need.origin) : nullptr;
-    if (origin != nullptr && pass_on_need(from, *origin, need.origin, need)) return;
+    const bool has_origin = need.origin != from.my_id() && need.origin != routes_.id();
+    if (ask_origin && has_origin && pass_on_towards(from, need.origin, need)) return;
     lack(from, need);
 }
 
 void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
     const auto need = read<Kind::lack, wire::NeedCode>(frame);
     if (routes_.sends_on(from, frame.header)) {
-        if (const std::shared_ptr<PeerState> asker = peers_.find(passed_on_.answered(from, frame.header.node, need)))
-            lack(*asker, need);
+        if (const Asker asker = passed_on_.answered(from, frame.header.node, need); !asker.is_nobody())
+            lack(asker, need);
         return;
     }
     const auto answer = [&](std::optional<Parked>& parked) REQUIRES(lock_of<EngineLock>) {

@@ -33,6 +33,7 @@ public:
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
         const PeerList& peers;
         const Routes& routes;
+        const OtherEngines& others;
         Sender& sender;
         Complaints& complaints;
         OwnFunctions& own_functions;
@@ -44,6 +45,7 @@ public:
           cache_(beside.cache),
           peers_(beside.peers),
           routes_(beside.routes),
+          others_(beside.others),
           sender_(beside.sender),
           complaints_(beside.complaints),
           own_functions_(beside.own_functions),
@@ -71,6 +73,12 @@ public:
     void on_code(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     void on_need(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     void on_lack(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    // What another engine has left about a question for code: LeftForEngine::What::need and those after it.
+    void on_left(const LeftForEngine& left) REQUIRES(lock_of<EngineLock>);
+    // A peer of another engine is gone.
+    void peer_left(unsigned engine, NodeId name) REQUIRES(lock_of<EngineLock>) {
+        passed_on_.asker_left({engine, name});
+    }
     static void on_bind(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
 
 private:
@@ -82,9 +90,14 @@ private:
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool answer(PeerState& from, const wire::NeedCode& need, const PackageStore& package)
         REQUIRES(lock_of<EngineLock>);
+    using Asker = QuestionsPassedOn::Asker;
     void lack(PeerState& from, const wire::NeedCode& need) noexcept REQUIRES(lock_of<EngineLock>);
+    void lack(const Asker& to, const wire::NeedCode& need) noexcept REQUIRES(lock_of<EngineLock>);
+    void answer_here(PeerState& from, wire::NeedCode need, bool ask_origin) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool pass_on_towards(const PeerState& from, NodeId node, const wire::NeedCode& need)
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool speaks_for(const PeerState& from, NodeId asker) const REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] bool pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need)
+    [[nodiscard]] bool pass_on_need(const Asker& from, PeerState& to, NodeId node, const wire::NeedCode& need)
         REQUIRES(lock_of<EngineLock>);
     void pass_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) REQUIRES(lock_of<EngineLock>);
     void refuse(PeerState& from, const wire::Frame& frame, std::string_view what) REQUIRES(lock_of<EngineLock>);
@@ -102,6 +115,7 @@ private:
     const std::unique_ptr<code::CodeCache>& cache_;
     const PeerList& peers_;
     const Routes& routes_;
+    const OtherEngines& others_;
     Sender& sender_;
     Complaints& complaints_;
     OwnFunctions& own_functions_;

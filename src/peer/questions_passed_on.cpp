@@ -26,14 +26,14 @@ bool QuestionsPassedOn::Question::is_answered() const {
     return last ? last_ends == last->total_bytes : may_be_answered;
 }
 
-QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const PeerState& to, const wire::NeedCode& need,
+QuestionsPassedOn::Added QuestionsPassedOn::add(const Asker& from, const PeerState& to, const wire::NeedCode& need,
                                                 TimePoint now) {
     std::size_t of_peer = 0;
     auto makes_room = questions_.end(), of_peer_makes_room = questions_.end();
     for (auto each = questions_.begin(); each != questions_.end(); ++each) {
         const bool waits = each->waits && now - each->at < kCodeWaitMax;
         if (!waits && makes_room == questions_.end()) makes_room = each;
-        if (each->from != &from) continue;
+        if (each->from != from) continue;
         ++of_peer;
         if (!waits && of_peer_makes_room == questions_.end()) of_peer_makes_room = each;
         if (each->to != &to || !each->asks(need)) continue;
@@ -50,30 +50,30 @@ QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const Pee
         if (makes_room == questions_.end()) return Added::no_room;
         questions_.erase(makes_room);
     }
-    questions_.push_back({.from = &from, .to = &to, .need = need, .at = now, .last = {}, .order = next_order_++});
+    questions_.push_back({.from = from, .to = &to, .need = need, .at = now, .last = {}, .order = next_order_++});
     return Added::asked;
 }
 
-void QuestionsPassedOn::take_back(const PeerState& from, const PeerState& to, const wire::NeedCode& need) {
+void QuestionsPassedOn::take_back(const Asker& from, const PeerState& to, const wire::NeedCode& need) {
     std::erase_if(questions_,
-                  [&](const Question& each) { return each.from == &from && each.to == &to && each.asks(need); });
+                  [&](const Question& each) { return each.from == from && each.to == &to && each.asks(need); });
 }
 
-const PeerState* QuestionsPassedOn::answered(const PeerState& by, NodeId asker, const wire::NeedCode& need) {
+QuestionsPassedOn::Asker QuestionsPassedOn::answered(const PeerState& by, NodeId asker, const wire::NeedCode& need) {
     auto latest = questions_.end();
     for (auto each = questions_.begin(); each != questions_.end(); ++each)
         if (each->to == &by &&
             each->asks({.function = need.function, .asker = asker, .origin = need.origin, .handle = need.handle}) &&
             (latest == questions_.end() || each->order > latest->order))
             latest = each;
-    if (latest == questions_.end()) return nullptr;
-    const PeerState* const from = latest->from;
+    if (latest == questions_.end()) return {};
+    const Asker from = latest->from;
     questions_.erase(latest);
     return from;
 }
 
-const PeerState* QuestionsPassedOn::takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
-                                                std::size_t bytes, TimePoint now) {
+QuestionsPassedOn::Asker QuestionsPassedOn::takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
+                                                        std::size_t bytes, TimePoint now) {
     Question *unanswered = nullptr, *latest = nullptr;
     for (Question& each : questions_) {
         if (each.to != &by || each.need.asker != asker || !goes_on(each, piece)) continue;
@@ -82,7 +82,7 @@ const PeerState* QuestionsPassedOn::takes_piece(const PeerState& by, NodeId aske
         if (latest == nullptr || each.order > latest->order) latest = &each;
     }
     Question* const asked = unanswered != nullptr ? unanswered : latest;
-    if (asked == nullptr) return nullptr;
+    if (asked == nullptr) return {};
     asked->order = next_order_++;
     asked->last = piece;
     asked->last_ends = piece.offset + bytes;
@@ -103,6 +103,10 @@ std::vector<QuestionsPassedOn::Question> QuestionsPassedOn::without(const PeerSt
         if (each.to == &gone && each.from != &gone && !each.is_answered()) unanswered.push_back(each);
     std::erase_if(questions_, [&](const Question& each) { return each.from == &gone || each.to == &gone; });
     return unanswered;
+}
+
+void QuestionsPassedOn::asker_left(const Asker& gone) {
+    std::erase_if(questions_, [&](const Question& each) { return each.from == gone; });
 }
 
 }  // namespace rove

@@ -1,5 +1,8 @@
 #include "peer/routes.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "peer/peer_state.hpp"
 #include "wire/kinds.hpp"
 
@@ -23,12 +26,27 @@ void Routes::enter(PeerState& peer) {
         clients_[peer.id()] = &peer;
     } else if (!peer.is_member()) {
         foreign_[peer.back()] = &peer;
-        foreign_at_[peer.identity().address] = &peer;
+        leave_address(peer);
+        foreign_at_.emplace(peer.identity().address, &peer);  // after those that were met before
     } else {
         if (members_.size() <= peer.id()) members_.resize(peer.id() + 1, nullptr);
         members_[peer.id()] = &peer;
     }
     others_.entered(peer.back());
+}
+
+void Routes::leave_address(const PeerState& peer) {
+    const auto [first, last] = foreign_at_.equal_range(peer.identity().address);
+    const auto found = std::find_if(first, last, [&peer](const auto& each) { return each.second == &peer; });
+    if (found != last) foreign_at_.erase(found);
+}
+
+PeerState* Routes::foreign_at(std::string_view address) const {
+    const auto [first, last] = foreign_at_.equal_range(address);
+    if (first == last) return nullptr;
+    for (auto each = last; each != first;)
+        if (PeerState* const peer = (--each)->second; peer->linked()) return peer;
+    return std::prev(last)->second;
 }
 
 NodeId Routes::way_to(NodeId node) const {
@@ -48,7 +66,7 @@ void Routes::leave(const PeerState& peer) {
     };
     had_name = erase(clients_, peer.id()) || had_name;
     had_name = erase(foreign_, peer.back()) || had_name;
-    (void)erase(foreign_at_, peer.identity().address);
+    leave_address(peer);
     if (had_name) others_.left(peer.back());  // otherwise a peer has it that was met since
 }
 

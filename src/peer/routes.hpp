@@ -55,11 +55,9 @@ public:
     [[nodiscard]] PeerState* member(NodeId id) const REQUIRES(lock_of<EngineLock>) {
         return id < members_.size() ? members_[id] : nullptr;
     }
-    // The one of another cluster that was met last at that address, and has a link; null: none.
-    [[nodiscard]] PeerState* foreign_at(std::string_view address) const REQUIRES(lock_of<EngineLock>) {
-        const auto found = foreign_at_.find(address);
-        return found != foreign_at_.end() ? found->second : nullptr;
-    }
+    // Of those of other clusters that were met at that address, the one whose link can be used and that was met last. Where no link can be used,
+    // the one that was met last; null: none was met there.
+    [[nodiscard]] PeerState* foreign_at(std::string_view address) const REQUIRES(lock_of<EngineLock>);
     // By dense id, null where there is no link.
     [[nodiscard]] std::span<PeerState* const> members() const REQUIRES(lock_of<EngineLock>) { return members_; }
     // Of any engine of this node.
@@ -78,13 +76,15 @@ private:
     // The name of the peer to which frames for that node are sent.
     [[nodiscard]] NodeId way_to(NodeId node) const;
     void forget_last() REQUIRES(lock_of<EngineLock>);
+    void leave_address(const PeerState& peer) REQUIRES(lock_of<EngineLock>);
 
     NodeIds& node_;
     const OtherEngines& others_;
     std::vector<PeerState*> members_ GUARDED_BY(lock_of<EngineLock>);
     std::unordered_map<NodeId, PeerState*> clients_ GUARDED_BY(lock_of<EngineLock>);  // of this node
     std::unordered_map<NodeId, PeerState*> foreign_ GUARDED_BY(lock_of<EngineLock>);
-    std::map<std::string, PeerState*, std::less<>> foreign_at_ GUARDED_BY(lock_of<EngineLock>);  // by their addresses
+    // By their addresses, of which several may have the same; those in the order in which they were met.
+    std::multimap<std::string, PeerState*, std::less<>> foreign_at_ GUARDED_BY(lock_of<EngineLock>);
     // The client that to() found last: most replies are sent to one client after the other.
     mutable PeerState* routed_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     mutable NodeId routed_id_ GUARDED_BY(lock_of<EngineLock>) = kNoNode;

@@ -128,7 +128,7 @@ void Sender::forget_sent_on_here(const wire::FrameHeader& call) {
 }
 
 // An answer to a node that cannot be reached is lost if there is no memory to keep it.
-void Sender::route(const wire::Frame& frame) noexcept try {
+void Sender::route(const wire::Frame& frame, unsigned next_engine) noexcept try {
     PeerState* peer = routes_.to(frame.header.node);
     const wire::FrameHeader header = peer != nullptr ? peer->addressed(frame.header, routes_.id()) : frame.header;
     if (peer != nullptr && (send_or_cut(*peer, header, frame.extra, frame.payload) || !peer->is_member())) return;
@@ -150,7 +150,7 @@ void Sender::route(const wire::Frame& frame) noexcept try {
                                fmt::format("the answer to a call of {} is lost: as many answers for node {} as "
                                            "may wait already, until it is reached",
                                            who(header.node, {}), home));
-    if (kept == AbsentMembers::Kept::unknown && !route_downwards(frame))
+    if (kept == AbsentMembers::Kept::unknown && !route_downwards(frame, next_engine))
         complaints_.say(name_(),
                         fmt::format("the answer to a call of {} is lost: node {} has never been met, and nobody is "
                                     "known who has",
@@ -159,12 +159,13 @@ void Sender::route(const wire::Frame& frame) noexcept try {
 }
 
 // A reply for a caller whose node this one has never heard of, because that one has just joined: members with lower ids have met
-// it. Each passes it on downwards, so it ends.
-bool Sender::route_downwards(const wire::Frame& frame) {
+// it. Each passes it on downwards, so it ends. Engines without such a member leave it to those after them, so that ends, too.
+bool Sender::route_downwards(const wire::Frame& frame, unsigned next_engine) {
     for (NodeId lower = 0; lower < routes_.id(); ++lower)
         if (PeerState* const peer = routes_.member(lower); peer != nullptr && peer->linked())
             return send_or_cut(*peer, frame.header, frame.extra, frame.payload);
-    return false;
+    const auto engine = others_.with_lower(routes_.id(), next_engine);
+    return engine && others_.leave(*engine, LeftForEngine::What::to_lower, frame);
 }
 
 // Why a member cannot be reached.

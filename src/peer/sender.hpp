@@ -55,7 +55,8 @@ public:
     unsigned flush(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Sends a frame on its way to another node, or leaves it to the engine that has a link there. Replies for a member without a link are kept
     // until it is met again; what has no way is lost.
-    void route(const wire::Frame& frame) noexcept REQUIRES(lock_of<EngineLock>);
+    // next_engine: an answer for a node that was never met is left to engines from that one on.
+    void route(const wire::Frame& frame, unsigned next_engine = 0) noexcept REQUIRES(lock_of<EngineLock>);
     // The reply to a call that was sent on, which came from the peer.
     void pass_reply_on(PeerState& from, const wire::Frame& reply) REQUIRES(lock_of<EngineLock>);
     // The call was answered, by whomever it was sent on to last, over whatever link: also to other engines' peers.
@@ -69,7 +70,7 @@ private:
     void cut_whom_most_waits_for(std::size_t more) REQUIRES(lock_of<EngineLock>);
     void remember_sent_on(PeerState& peer, const wire::FrameHeader& header, std::uint64_t position) const
         REQUIRES(lock_of<EngineLock>);
-    [[nodiscard]] bool route_downwards(const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool route_downwards(const wire::Frame& frame, unsigned next_engine) REQUIRES(lock_of<EngineLock>);
 
     const PeerList& peers_;
     const Routes& routes_;

@@ -72,6 +72,37 @@ TEST_F(EnginesBetween, WhatIsLeftIsTakenOnceAndInItsOrder) {
     EXPECT_EQ(woken, 2U) << "the engine is not any more";
 }
 
+TEST_F(EnginesBetween, WhoHasLeftItIsKnown) {
+    ASSERT_TRUE(second_.leave(0, What::need, {{.kind = wire::Kind::need}, {}, {}}, 7));
+    const auto left = first_.take();
+    ASSERT_TRUE(left);
+    EXPECT_EQ(left->what, What::need);
+    EXPECT_EQ(left->by.engine, 1U);
+    EXPECT_EQ(left->by.peer, 7U);
+}
+
+TEST_F(EnginesBetween, AMemberWithALowerIdIsFoundAtALaterEngine) {
+    BetweenEngines between(4);
+    const OtherEngines each[]{{between, 0}, {between, 1}, {between, 2}, {between, 3}};
+    each[1].entered(3);
+    each[3].entered(2);
+    EXPECT_EQ(each[0].with_lower(5, 0), 1U);
+    EXPECT_EQ(each[1].with_lower(5, 2), 3U);
+    EXPECT_EQ(each[3].with_lower(5, 4), std::nullopt) << "so it ends";
+    EXPECT_EQ(each[0].with_lower(2, 0), std::nullopt) << "none is lower";
+}
+
+// Nobody could tell what an error in its place is the answer to.
+TEST_F(EnginesBetween, APieceOfCodeWithoutRoomIsDropped) {
+    const ByteBuffer large(1UL << 20);
+    const wire::Frame piece{{.kind = wire::Kind::code}, {}, large};
+    for (std::size_t i = 0; i < kLeftBytesMax / (wire::kHeaderBytes + large.size()); ++i)
+        ASSERT_TRUE(first_.leave(1, What::code, piece));
+    EXPECT_FALSE(first_.leave(1, What::code, piece));
+    ASSERT_TRUE(second_.take());
+    EXPECT_TRUE(first_.leave(1, What::code, piece));
+}
+
 // Its caller must not wait for ever.
 TEST_F(EnginesBetween, AnAnswerWithoutRoomBecomesAnError) {
     const ByteBuffer large(1UL << 20);

@@ -6,7 +6,6 @@
 #include "bytes.hpp"
 #include "hand_made.hpp"
 #include "node/core.hpp"
-#include "one_engine.hpp"
 #include "peer/code_arrival.hpp"
 #include "process.hpp"
 #include "soon.hpp"
@@ -168,8 +167,8 @@ protected:
         const Peer back = last_->connect(middle_->address());
         EXPECT_TRUE(soon([&] {
             const bool has_come = back.counters().frames_received > received_;
-            const Hold hold(detail::Inside::core(back)->first_engine().lock());
             const PeerState& state = *detail::Inside::state(back);
+            const Hold hold(state.engine->lock());
             return has_come && !state.calls.parked && !state.link()->pending();
         }));
         return Clock::now() - begun;
@@ -188,11 +187,7 @@ TEST_P(TwoAway, ThatNobodyHasTheCodeComesBackToWhoAsked) {
     EXPECT_LT(waited(), kCodeWaitMax) << "it was ended by its time alone";
 }
 
-// Questions for code are passed on between peers of one engine only.
-class TwoAwayOfOneEngine : public TwoAway {};
-ROVE_ON_THESE_FABRICS(TwoAwayOfOneEngine, kFabricsWithOneEngine);
-
-TEST_P(TwoAwayOfOneEngine, TheCodeComesTheSameWay) {
+TEST_P(TwoAway, TheCodeComesTheSameWay) {
     const Package basics = Package::open(package("basics.c"));
     ASSERT_EQ(as<long>(home_->call(basics.entry("count")).get()), 1);
     const auto sent = home_->counters().code_bytes_sent;

@@ -23,6 +23,7 @@ protected:
                             .cache = cache_,
                             .peers = neighbours_.peers,
                             .routes = neighbours_.routes,
+                            .others = neighbours_.others,
                             .sender = neighbours_.sender,
                             .complaints = neighbours_.complaints,
                             .own_functions = own_functions_,

@@ -13,7 +13,6 @@
 #include "engine/here.hpp"
 #include "engine_view.hpp"
 #include "hand_made.hpp"
-#include "one_engine.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -278,12 +277,8 @@ TEST_P(Healing, AMemberThatIsNotThereIsDisconnectedAndNamed) {
     EXPECT_EQ(second.sync(fn<pass_on_or_say_why>, 77U).find("invalid: there is no node 77"), 0U);
 }
 
-// Frames for a member that is not known go to a peer of the same engine only.
-class HealingOfOneEngine : public Healing {};
-ROVE_ON_THESE_FABRICS(HealingOfOneEngine, kFabricsWithOneEngine);
-
 // The answer to a call that came in the name of a node which this one has never heard of goes to a member that should have.
-TEST_P(HealingOfOneEngine, AnswersForAnUnknownNodeGoToWhoHasMetIt) {
+TEST_P(Healing, AnswersForAnUnknownNodeGoToWhoHasMetIt) {
     NodeOptions by_hand = options(true);
     by_hand.join = first_->address();
     by_hand.own_thread = false;

@@ -16,7 +16,7 @@ protected:
     using Added = QuestionsPassedOn::Added;
     static wire::NeedCode need(NodeId asker, std::uint32_t handle) { return {.asker = asker, .handle = handle}; }
     Added add(const PeerState& from, const wire::NeedCode& need) { return questions_.add(from, two_, need, now_); }
-    const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece, std::size_t bytes) {
+    QuestionsPassedOn::Asker takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece, std::size_t bytes) {
         return questions_.takes_piece(by, asker, piece, bytes, now_);
     }
     TimePoint now_ = Clock::now();
@@ -62,6 +62,26 @@ TEST_F(Questions, WhatAPeerThatIsGoneWasAskedIsUnanswered) {
     EXPECT_EQ(unanswered[1].from, &three_);
     EXPECT_EQ(questions_.answered(three_, 2, need(2, 2)), nullptr) << "what it had asked itself goes with it";
     EXPECT_EQ(questions_.answered(three_, 4, need(4, 4)), &one_);
+}
+
+TEST_F(Questions, APeerOfAnotherEngineIsKnownByItsName) {
+    using Asker = QuestionsPassedOn::Asker;
+    const Asker far(1, 7), farther(2, 7);
+    EXPECT_EQ(questions_.add(far, two_, need(7, 1), now_), Added::asked);
+    EXPECT_EQ(questions_.add(far, two_, need(7, 1), now_), Added::asked_once);
+    EXPECT_EQ(questions_.add(farther, two_, need(7, 2), now_), Added::asked);
+    EXPECT_EQ(questions_.add(far, two_, need(7, 3), now_), Added::asked);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), far);
+    questions_.asker_left(far);
+    EXPECT_TRUE(questions_.answered(two_, 7, need(7, 3)).is_nobody()) << "it has gone";
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 2)), farther) << "met by another engine since";
+}
+
+TEST_F(Questions, APeerOfAnotherEngineHasNoMoreWaitingThanOneOfThis) {
+    const QuestionsPassedOn::Asker far(1, 7);
+    for (std::uint32_t i = 0; i < QuestionsPassedOn::kOfPeerMax; ++i)
+        EXPECT_EQ(questions_.add(far, two_, need(7, i), now_), Added::asked);
+    EXPECT_EQ(questions_.add(far, two_, need(7, 1000), now_), Added::no_room);
 }
 
 // A lack for it would end a call that has asked since, and whose answer is on its way.

@@ -55,8 +55,10 @@ TEST_F(RoutesTest, ANodeOfAnotherClusterIsFoundAtItsAddress) {
     (void)one_.end_meeting(dropped_);
     enter_at(one_, "unix:/b");
     EXPECT_EQ(routes_.foreign_at("unix:/b"), &one_) << "it was met last";
+    routes_.leave(one_);
+    EXPECT_EQ(routes_.foreign_at("unix:/b"), &other_) << "it is still there";
     routes_.leave(other_);
-    EXPECT_EQ(routes_.foreign_at("unix:/b"), &one_);
+    EXPECT_EQ(routes_.foreign_at("unix:/b"), nullptr);
 }
 
 TEST_F(RoutesTest, AClientOfThisNodeIsReachedByTheIdThatItWasGiven) {
