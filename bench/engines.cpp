@@ -176,7 +176,7 @@ void add_one_client(const Settings& settings, unsigned engines, Report& report, 
 }
 
 // A node with so many engines, two members that have joined it, and a client whose function posts to these. The links to the members are on
-// different engines where there are several, so one of them is not on the function's own.
+// different engines where there are several, so at least one of them is not on the function's own.
 class Relays {
 public:
     Relays(const Settings& settings, unsigned engines) {

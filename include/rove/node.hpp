@@ -109,7 +109,7 @@ struct NodeOptions {
     // `threads` of its own, polls, and sleeps when it is idle; with Waiting::latency each keeps a core busy. A node has 16,384 peers at
     // most, whatever the number of engines; calls in flight, and results that wait, are bounded for each engine. Several
     // engines need own_thread: a program's thread that waits for a call, or asks whether it has ended, would serve that call's engine alone.
-    // Missing code is asked of the peers of one engine only, so a call that is sent on may fail for lack of it.
+    // A call that the node sends on to itself, or that comes back to it, asks for missing code only over links of the engine that runs it.
     unsigned engines = 1;
     Waiting waiting = Waiting::balanced;
     // The pointer that rove_host_object and Here::host_object return on this node. Not owned.

@@ -102,7 +102,8 @@ struct Dispatcher::AmongCalls {
 
 // At most once: a frame is given back to the link that it was taken from exactly once. This loop does so as soon as its function has
 // returned, whatever else has happened; or the function's run holds the frame, and gives it back; or a Gathering, which reads its
-// arguments out of this mailbox, gives back each part and the call (Gathering::look, take_call).
+// arguments out of this mailbox, gives back each part and the call (Gathering::look, take_call). run_posts() gives back each of its posts but the
+// last, and that one too where it sets `given_back`.
 unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     unsigned handled = 0, look_at = peer.calls.are_quick() ? kLooksAtClockMax : kLooksAtClock;
     TimePoint begun = peer.calls.are_quick() ? peer.calls.looked_at() : TimePoint{};  // not later than this turn
@@ -191,8 +192,11 @@ Dispatcher::Taken Dispatcher::run_posts(PeerState& peer, wire::Frame& frame, Lea
     rove_here here{&engine_, function, wire::context_of(frame), run.ran};
     if (here.call.node == peer.id()) here.call.node = peer.back();
     here.payload_read = &run.payload_read;
-    bool no_memory = false;
-    const auto run_it = [&] { run_here(run, here, frame.payload); };
+    bool release_failed = false;  // is_next() must not throw, because the run would not be ended
+    const auto run_it = [&] {
+        run_here(run, here, frame.payload);
+        if (here.answer_lost && !here.ended) end_without_answer(here);
+    };
     const auto is_next = [&]() REQUIRES(lock_of<EngineLock>) {
         if (here.has_left_something() || handled + 1 >= most || peer.link().get() != &link || peer.has_backlog())
             return false;
@@ -200,7 +204,7 @@ Dispatcher::Taken Dispatcher::run_posts(PeerState& peer, wire::Frame& frame, Lea
         try {
             link.release(Traffic::calls);
         } catch (const std::bad_alloc&) {
-            no_memory = true;
+            release_failed = true;
             return false;
         }
         if (!link.next(Traffic::calls, frame, /*only_alike=*/true) || quick(peer, frame) != function ||
@@ -212,8 +216,7 @@ Dispatcher::Taken Dispatcher::run_posts(PeerState& peer, wire::Frame& frame, Lea
         return true;
     };
     runner_.outside(run, turn, run_it, is_next);
-    if (no_memory) throw std::bad_alloc();
-    if (here.answer_lost && !here.ended) answers_.end_with_error(here.call, rove::no_memory());
+    if (release_failed) throw std::bad_alloc();
     return run.handed_over ? Taken::held : Taken::done;
 }
 

@@ -9,6 +9,11 @@
 namespace rove {
 namespace {
 
+bool is_of_code(LeftForEngine::What what) {
+    using What = LeftForEngine::What;
+    return what == What::need || what == What::need_not_passed || what == What::code || what == What::lack;
+}
+
 constexpr std::string_view kNoRoom = "the result was dropped on its way: as many as may wait to be passed on";
 
 LeftForEngine left_frame(LeftForEngine::What what, LeftBy by, wire::FrameHeader header, Bytes extra, Bytes payload) {
@@ -68,7 +73,9 @@ bool BetweenEngines::one_catches_up() const {
 bool BetweenEngines::add(One& to, Waiting added) {
     const std::size_t bytes = added.left.frame.size();
     const bool small = added.small;
-    if (small ? to.small == kLeftSmallMax : to.bytes + bytes > kLeftBytesMax) return false;
+    // Whoever asks for code asks again: it leaves a quarter of the room to answers and notices, for which nobody does.
+    const auto most = [of_code = is_of_code(added.left.what)](std::size_t all) { return of_code ? all / 4 * 3 : all; };
+    if (small ? to.small >= most(kLeftSmallMax) : to.bytes + bytes > most(kLeftBytesMax)) return false;
     to.waiting.push_back(std::move(added));
     count(to, [&] { (small ? to.small : to.bytes) += small ? 1 : bytes; });
     to.count.store(to.waiting.size(), std::memory_order_relaxed);

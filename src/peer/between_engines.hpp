@@ -6,8 +6,9 @@
 // that leaves something for the same one. Which engine has a link is asked without a lock. A node with one engine takes none of these.
 //
 // Invariants: a name has a link of one engine at most. What is left for an engine is taken once, and in the order in which it was left. At most
-// kLeftBytesMax bytes of frames wait for an engine; a further reply becomes an error, of which kLeftSmallMax wait together with notices and questions for code. A further
-// piece of code, or question, is dropped: whoever asked waits for a limited time.
+// kLeftBytesMax bytes of frames wait for an engine; a further reply becomes an error. Errors, notices and questions for code are kLeftSmallMax
+// at most. What is of code may take three quarters of either. Beyond that a question is answered by the engine that got it, and a piece of code,
+// a lack, or a question that comes back is dropped: whoever asked waits for a limited time.
 // While half of either waits for an engine that is still taking some, none takes frames from its peers (must_wait): they wait in their mailboxes.
 #pragma once
 

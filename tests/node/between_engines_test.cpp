@@ -92,15 +92,23 @@ TEST_F(EnginesBetween, AMemberWithALowerIdIsFoundAtALaterEngine) {
     EXPECT_EQ(each[0].with_lower(2, 0), std::nullopt) << "none is lower";
 }
 
-// Nobody could tell what an error in its place is the answer to.
+// Nobody could tell what an error in its place is the answer to. It leaves room for answers.
 TEST_F(EnginesBetween, APieceOfCodeWithoutRoomIsDropped) {
     const ByteBuffer large(1UL << 20);
     const wire::Frame piece{{.kind = wire::Kind::code}, {}, large};
-    for (std::size_t i = 0; i < kLeftBytesMax / (wire::kHeaderBytes + large.size()); ++i)
+    for (std::size_t i = 0; i < kLeftBytesMax / 4 * 3 / (wire::kHeaderBytes + large.size()); ++i)
         ASSERT_TRUE(first_.leave(1, What::code, piece));
     EXPECT_FALSE(first_.leave(1, What::code, piece));
-    ASSERT_TRUE(second_.take());
+    EXPECT_TRUE(first_.leave(1, What::to_caller, {kReply, {}, large}));
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(second_.take());
     EXPECT_TRUE(first_.leave(1, What::code, piece));
+}
+
+TEST_F(EnginesBetween, QuestionsLeaveRoomForNotices) {
+    const wire::Frame question{{.kind = wire::Kind::need}, {}, {}};
+    for (std::size_t i = 0; i < kLeftSmallMax / 4 * 3; ++i) ASSERT_TRUE(first_.leave(1, What::need, question, 7));
+    EXPECT_FALSE(first_.leave(1, What::need, question, 7)) << "its own engine answers it";
+    EXPECT_TRUE(first_.leave(1, What::answered, {kReply, {}, {}}));
 }
 
 // Its caller must not wait for ever.

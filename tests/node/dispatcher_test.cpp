@@ -1,4 +1,5 @@
 // Dispatcher and Turns: how an engine handles each frame that arrives, and one turn, with peers that are only the far ends of links.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,6 +29,10 @@ void twice(rove_here* here, const void* payload, std::size_t size) {
     result += result;
     (void)rove_reply(here, result.data(), result.size());
 }
+void answers_twice(rove_here* here, const void* payload, std::size_t size) {
+    const int first = rove_reply(here, payload, size), second = rove_reply(here, payload, size);
+    ran.push_back(fmt::format("{} {}", first, second));
+}
 void throws(rove_here* /*here*/, const void* /*payload*/, std::size_t /*size*/) {
     throw std::range_error("it is too far");
 }
@@ -46,7 +51,8 @@ protected:
         ran.clear();
         for (const auto& [number, name, entry] :
              {std::tuple(std::uint8_t{1}, "note", &note), std::tuple(std::uint8_t{2}, "twice", &twice),
-              std::tuple(std::uint8_t{3}, "throws", &throws)})
+              std::tuple(std::uint8_t{3}, "throws", &throws),
+              std::tuple(std::uint8_t{4}, "answers_twice", &answers_twice)})
             (void)resident(number, name, entry);
     }
 };
@@ -104,6 +110,19 @@ TEST_F(DispatcherTest, PostsOfOneFunctionRunOnceEachInTheirOrderWhateverIsBetwee
     EXPECT_EQ(ran, expected);
     EXPECT_EQ(replies.size(), 6U * 5U) << "of posts there are none";
     EXPECT_TRUE(is_linked(far));
+}
+
+// Each ends its own call: what the one before it has done does not count.
+TEST_F(DispatcherTest, PostsOfOneFunctionEndEachByItself) {
+    Far far = meet(1);
+    call(far, id(4), "1", wire::kNoReply);
+    const auto binds = of_kind(turn(far), Kind::bind);
+    ASSERT_EQ(binds.size(), 1U);
+    for (int i = 0; i < 5; ++i)
+        send(far, {.kind = Kind::call, .flags = wire::kNoReply, .handle = binds[0].header.handle, .node = far.id}, {},
+             "2");
+    (void)turn(far);
+    EXPECT_EQ(ran, std::vector<std::string>(6, "0 1")) << "the first answer counts, and a second does not";
 }
 
 TEST_F(DispatcherTest, ABatchIsACallForEachPayload) {
@@ -218,6 +237,20 @@ TEST_F(TurnsTest, ABusyPeerDoesNotKeepTheOthersWaiting) {
     const auto place = std::ranges::find(ran, "other") - ran.begin();
     EXPECT_LE(place, kBatchMax);
     EXPECT_EQ(ran.size(), 3 * kBatchMax + 1);
+}
+
+TEST_F(TurnsTest, PostsThatAreAlikeDoNotKeepOthersWaiting) {
+    Far busy = meet(1), other = meet(2);
+    call(busy, id(1), "busy", wire::kNoReply);
+    const auto binds = of_kind(turn(busy), Kind::bind);
+    ASSERT_EQ(binds.size(), 1U);
+    for (unsigned i = 0; i < 3 * kBatchMax; ++i)
+        send(busy, {.kind = Kind::call, .flags = wire::kNoReply, .handle = binds[0].header.handle, .node = busy.id}, {},
+             "busy");
+    call(other, id(1), "other", wire::kNoReply);
+    while (engine_.poll(0ms) > 0) continue;
+    EXPECT_LE(std::ranges::find(ran, "other") - ran.begin(), kBatchMax + 1);
+    EXPECT_EQ(ran.size(), 3 * kBatchMax + 2);
 }
 
 TEST_F(TurnsTest, CallsThatAreLateEndAndWhoAskedIsTold) {
