@@ -39,7 +39,6 @@ class FewThreads : public OnFabrics {
     void SetUp() override {}
     void TearDown() override { threads_left = kAny; }
 };
-ROVE_ON_FABRICS(FewThreads);
 
 // They look at the node's engine, or count its places.
 class FewThreadsOfOneEngine : public FewThreads {};

@@ -264,7 +264,7 @@ protected:
     }
     std::list<Client> clients_;
 };
-ROVE_ON_FABRICS(ManyQuietWaits);
+
 // Those who are refused wait for ten seconds first.
 class RefusedQuietWaits : public ManyQuietWaits {};
 ROVE_ON_FABRICS_WITH_ONE_SEED(RefusedQuietWaits);
