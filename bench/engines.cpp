@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 
 constexpr double kFunctionNs = 5000;
 constexpr unsigned kPostsInBatch = 64, kClients = 64;
-// Posts of one function, which fit into a mailbox, and how often it is called.
+// Each call of `relay` sends so many posts, which fit into a mailbox; and how many calls a run has.
 constexpr std::uint32_t kRelayed = 32;
 constexpr unsigned kRelays = 200;
 
@@ -96,8 +96,7 @@ public:
     }
 
 private:
-    // Until so many calls have ended. Functions of one peer start in order: the last call may end before a function whose thread
-    // the kernel has interrupted for so long that another thread went on.
+    // Waits until so many calls have ended. Those of one peer start in order, but one whose thread the kernel interrupts may end after later ones.
     void wait_for(std::uint64_t expected) {
         const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
         for (std::uint64_t ended = call(peers_[0], 0); ended < expected; ended = call(peers_[0], 0)) {
@@ -150,6 +149,15 @@ void add_short_functions(const Settings& settings, unsigned engines, Report& rep
     report.rows.push_back(row);
 }
 
+// What takes `all` with several engines, run by run, and one_engine_ns with one.
+void add_times(const Settings& settings, const std::string& mode, const std::vector<OneWay>& all, const Runs& runs,
+               Report& report) {
+    Row row{.what = "engines", .mode = mode, .function = "increment", .size = 8, .fabric = settings.fabric};
+    row.one_way_ns = middle_of(all);
+    runs.tell(row);
+    report.rows.push_back(row);
+}
+
 // One client: both nodes on the same core, in turns.
 void add_one_client(const Settings& settings, unsigned engines, Report& report, Progress& progress) {
     const Session alone(settings, {.flags = {"--engines", "1"}});
@@ -165,14 +173,7 @@ void add_one_client(const Settings& settings, unsigned engines, Report& report, 
         runs.add(all.back().p50);
         runs.against("one_engine_ns", theirs);
     }
-    Row row{.what = "engines",
-            .mode = fmt::format("{} engines: one client, cached", engines),
-            .function = "increment",
-            .size = 8,
-            .fabric = settings.fabric};
-    row.one_way_ns = middle_of(all);
-    runs.tell(row);
-    report.rows.push_back(row);
+    add_times(settings, fmt::format("{} engines: one client, cached", engines), all, runs, report);
 }
 
 // A node with so many engines, two members that have joined it, and a client whose function posts to these. The links to the members are on
@@ -240,14 +241,7 @@ void add_posts_between(const Settings& settings, unsigned engines, Report& repor
         runs.add(all.back().p50);
         runs.against("one_engine_ns", theirs);
     }
-    Row row{.what = "engines",
-            .mode = fmt::format("{} engines: a function's post to another one's peer", engines),
-            .function = "increment",
-            .size = 8,
-            .fabric = settings.fabric};
-    row.one_way_ns = middle_of(all);
-    runs.tell(row);
-    report.rows.push_back(row);
+    add_times(settings, fmt::format("{} engines: a function's post to another one's peer", engines), all, runs, report);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ Result<CallId> Caller::call(const PeerPointer& peer, const Outgoing& outgoing) {
                        outgoing.sending != Sending::always_inlined && !outgoing.deadline;
     if (plain) {
         const Hold hold(lead_.mutex());
-        std::optional<CallId> sent;
+        std::optional<CallId> sent;  // not initialised by the call: the attribute is for statements
         [[clang::always_inline]] sent = send_at_once(*peer, outgoing);
         if (sent) return *sent;
     }

@@ -162,7 +162,7 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     return on_call(&peer, frame, turn);
 }
 
-// The function of a plain post, where it is known to be short, and nothing is to be asked before it runs. Null: there is.
+// The function of a plain post, if it is known to be short and can run at once; otherwise null.
 [[gnu::always_inline]] inline code::Function* Dispatcher::quick(PeerState& peer, const wire::Frame& post) {
     if (peer.calls.parked || peer.code.aliases.find(post.header.handle) != nullptr) return nullptr;
     code::Function* const function = cache_->by_handle(post.header.handle);
@@ -172,8 +172,8 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
     return function;
 }
 
-// Many posts are of one function, and what its first one needs is done once for all that are like it: a post takes its receiver half of the
-// instructions that way. The lock is released for each, and where one takes long its thread loses the lead, as anywhere.
+// Posts often repeat one function. What the first of them needs is looked up once for those with the same header, which about halves the
+// receiver's instructions. The lock is released for each of them, and one that takes long loses the lead.
 Dispatcher::Taken Dispatcher::run_posts(PeerState& peer, wire::Frame& frame, Lead::Turn& turn, unsigned& handled,
                                         unsigned most, bool& given_back) {
     const bool may_run = frame.header.kind == Kind::call &&

@@ -32,7 +32,7 @@ struct rove_here {
     rove::Gathering* gathering = nullptr;                   // where it is still arriving when the function begins
     bool answer_lost = false;  // memory ran out for what the function answered: its call is no success then
     [[nodiscard]] rove::NodeCore& node() const;
-    // Whether the next call of the same function cannot have it.
+    // It holds something of its call, so the next call of the same function needs one of its own.
     [[nodiscard]] bool has_left_something() const { return !blocks.empty() || payload || answer_lost; }
     // Nothing of it may be used any more: the call has ended, or this is the child of a fork, whose parent has the node.
     [[nodiscard]] bool is_over() const;

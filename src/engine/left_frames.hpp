@@ -1,4 +1,4 @@
-// LeftFrames: does what other engines of the node have left for this one (BetweenEngines): answers for its peers and for its calls, and notices
+// LeftFrames: handles what other engines of the node have left for this one (BetweenEngines): answers for its peers and for its calls, notices
 // that calls which were sent on to its peers are over, and questions for code with their answers.
 //
 // Threads: the leader, under the engine's lock. Invariants: what is left is done once, in its order. It has no state of its own.

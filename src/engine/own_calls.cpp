@@ -143,7 +143,7 @@ bool OwnCalls::notify(CallId id, void (*notify)(void*), void* argument) {
 
 // The fast path: the result arrives in shared memory as the next frame from the peer, before this thread looks (as mostly where several
 // calls are in flight) or while it spins. Then the slot need not hold it, and is freed. Returns nothing if the result arrives in another way;
-// the caller then waits as usual.
+// the caller then waits as usual. So it does where more than the slot is to be freed (free_slot).
 std::optional<std::size_t> OwnCalls::finish_at_once(CallId id, std::span<std::byte> into) {
     if (ThreadRuns::is_in_any() || ThreadRuns::is_nesting_forbidden()) return std::nullopt;
     Hold hold(lead_.mutex());

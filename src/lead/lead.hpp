@@ -146,7 +146,7 @@ private:
     std::unique_ptr<AwaitedSignals> spare_awaited_ GUARDED_BY(lock_of<EngineLock>);
 };
 
-// Inlined: each call that is waited for has a turn.
+// Inlined: each call that is waited for has a turn. Of those that Baton::take() may name there is only the sleeper.
 [[gnu::always_inline]] inline void Lead::take(Turn& turn) {
     const Baton::Tell whom = baton_.take(turn.baton);
     if (whom.sleeper) [[unlikely]] {

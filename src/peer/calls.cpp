@@ -99,7 +99,7 @@ void CallTable::take_out(CallSlot& told) {
     slot(told.told_after_).told_before_ = told.told_before_;
 }
 
-// What few calls have.
+// Frees what only some calls use.
 [[gnu::noinline]] void CallTable::release_rest(CallSlot& slot) {
     if (slot.is_to_be_told_) take_out(slot);
     reassembled_bytes_ -= std::exchange(slot.room_, 0);

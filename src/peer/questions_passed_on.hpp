@@ -1,9 +1,9 @@
 // Questions for code that were passed on, and what was answered: an answer is passed back only where somebody asked, and on the way that
 // its question came.
 //
-// Threads: under the engine's lock. Invariants: at most kMax questions, and kOfPeerMax from one peer, whatever it sends. `from` and `to` are
-// peers with a link: without() removes a peer's questions when its link has ended,
-// and asker_left() those of other engines' peers.
+// Threads: under the engine's lock. Invariants: at most kMax questions, and kOfPeerMax from one peer, whatever it sends. `to`, and
+// `from` where it is this engine's, are peers with a link: without() removes a peer's questions when its link has ended, asker_left() those of
+// other engines' peers.
 #pragma once
 
 #include <algorithm>

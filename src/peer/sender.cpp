@@ -159,7 +159,7 @@ void Sender::route(const wire::Frame& frame, unsigned next_engine) noexcept try 
 }
 
 // A reply for a caller whose node this one has never heard of, because that one has just joined: members with lower ids have met
-// it. Each passes it on downwards, so it ends. Engines without such a member leave it to those after them, so that ends, too.
+// it. Each passes it on downwards, so it ends. Engines are tried in the order of their numbers, so that ends as well.
 bool Sender::route_downwards(const wire::Frame& frame, unsigned next_engine) {
     for (NodeId lower = 0; lower < routes_.id(); ++lower)
         if (PeerState* const peer = routes_.member(lower); peer != nullptr && peer->linked())

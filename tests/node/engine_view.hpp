@@ -6,6 +6,8 @@
 namespace rove {
 
 struct EngineView {
+    // Functions that leaders have begun, ever.
+    static std::uint64_t runs_begun(const Lead& lead) REQUIRES(lock_of<EngineLock>) { return lead.baton_.runs_; }
     static unsigned quiet_runs(Engine& engine) {
         const Hold hold(engine.lock());
         return engine.own_threads_.quiet().threads();

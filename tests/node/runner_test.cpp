@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cfenv>
 #include <thread>
+#include <vector>
 
+#include "engine_view.hpp"
 #include "neighbours.hpp"
 #include "running.hpp"
 
@@ -48,6 +50,51 @@ TEST_F(RunnerTest, AFunctionIsInThisThreadWhileItRuns) {
     EXPECT_EQ(runner_.depth(), 0U);
     EXPECT_EQ(ThreadRuns::innermost().run, nullptr);
     EXPECT_TRUE(one.function->pace.is_short());
+}
+
+// To those who look, each is a run of its own, though they share a Run.
+TEST_F(RunnerTest, RunsThatFollowOneAnotherBeginAnew) {
+    rove::Run shared{.function = &function("shared")};
+    Hold hold(lead_.mutex());
+    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}};
+    lead_.take(turn);
+    runner_.begin(shared, turn);
+    std::vector<std::uint64_t> begun;
+    const auto code = [&] {
+        const Hold again(lead_.mutex());
+        EXPECT_EQ(runner_.leading(), &shared);
+        EXPECT_FALSE(shared.noticed);
+        EXPECT_FALSE(shared.payload_read);
+        begun.push_back(EngineView::runs_begun(lead_));
+        shared.noticed = Clock::now();
+        shared.payload_read = true;
+    };
+    runner_.outside(shared, turn, code, [&]() REQUIRES(lock_of<EngineLock>) { return begun.size() < 3; });
+    EXPECT_EQ(begun, (std::vector<std::uint64_t>{1, 2, 3})) << "whoever keeps watch counts them";
+    EXPECT_EQ(runner_.busy(), 0U);
+    lead_.give(turn);
+}
+
+TEST_F(RunnerTest, NoRunFollowsOneThatWasSetAside) {
+    rove::Run shared{.function = &function("shared")};
+    unsigned ran = 0;
+    Hold hold(lead_.mutex());
+    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}};
+    lead_.take(turn);
+    runner_.begin(shared, turn);
+    const auto code = [&] {
+        const Hold again(lead_.mutex());
+        ++ran;
+        EXPECT_TRUE(runner_.step_aside());
+        lead_.leave_to_others();
+    };
+    runner_.outside(shared, turn, code, [&] {
+        ADD_FAILURE() << "another thread has the mailbox";
+        return ran < 3;
+    });
+    EXPECT_EQ(ran, 1U);
+    EXPECT_TRUE(shared.handed_over);
+    EXPECT_EQ(runner_.busy(), 0U);
 }
 
 // It has no code and no frame to be kept.

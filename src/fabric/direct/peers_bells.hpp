@@ -5,7 +5,8 @@
 // Threads: any; its lock is taken last of all. A peer can hold up whoever opens, rings or closes its bell (SECURITY.md), so that is done without the
 // lock, and holds up only those nodes that have a link to this peer.
 //
-// Invariants: at most kOpenMax stay open; a thread that opens one has it beside these for a moment. Each bell is in one of the two lists, and its place there stays valid for as long as it has a link.
+// Invariants: at most kOpenMax stay open; a thread that opens one has it beside these for a moment. Each bell is in one of the two lists, and its
+// place there stays valid for as long as it has a link.
 #pragma once
 
 #include <atomic>
