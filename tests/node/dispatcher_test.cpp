@@ -244,13 +244,16 @@ TEST_F(TurnsTest, PostsThatAreAlikeDoNotKeepOthersWaiting) {
     call(busy, id(1), "busy", wire::kNoReply);
     const auto binds = of_kind(turn(busy), Kind::bind);
     ASSERT_EQ(binds.size(), 1U);
+    call(other, id(1), "before", wire::kNoReply);
+    (void)turn(other);  // so the busy one is next
+    ran.clear();
     for (unsigned i = 0; i < 3 * kBatchMax; ++i)
         send(busy, {.kind = Kind::call, .flags = wire::kNoReply, .handle = binds[0].header.handle, .node = busy.id}, {},
              "busy");
     call(other, id(1), "other", wire::kNoReply);
     while (engine_.poll(0ms) > 0) continue;
-    EXPECT_LE(std::ranges::find(ran, "other") - ran.begin(), kBatchMax + 1);
-    EXPECT_EQ(ran.size(), 3 * kBatchMax + 2);
+    EXPECT_LE(std::ranges::find(ran, "other") - ran.begin(), kBatchMax);
+    EXPECT_EQ(ran.size(), 3 * kBatchMax + 1);
 }
 
 TEST_F(TurnsTest, CallsThatAreLateEndAndWhoAskedIsTold) {
